@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, overload
 from mpsbar.core.actions import (
     Asked,
     CancelFree,
-    CheckUp,
     Connect,
     Connected,
     FindTensors,
     Free,
     Freed,
     FreeWhenPossible,
+    InspectPythons,
     Limit,
     Limited,
     Outcome,
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
     from mpsbar.core.dtype_results import Probe, Progress
-    from mpsbar.doctor.rules import Checkup
-    from mpsbar.dtypes.runner import Runner
+    from mpsbar.doctor.rules import DoctorReport
+    from mpsbar.dtypes.runner import ProbeRunner
 
 # A worker that hangs occupies a thread for up to ASK_SECONDS; threads are made when needed.
 _THREADS = 16
@@ -62,8 +62,8 @@ class ActionRunner:
         self.pending: frozenset[Asked] = frozenset()
         self.progress: Progress | None = None  # of the dtype probe
         self.gpu_clients: dict[int, bool] = {}  # whether a pid holds the GPU, set at each tick
-        self._runner: Runner | None = None
-        self._closing = threading.Event()  # ends a check-up between two Pythons
+        self._runner: ProbeRunner | None = None
+        self._closing = threading.Event()  # ends an inspection between two Pythons
         self._pools: dict[bool, ThreadPoolExecutor] = {}  # True: for Stop alone
         self._lock = threading.Lock()
 
@@ -78,7 +78,7 @@ class ActionRunner:
     @overload
     def perform(self, action: Connect) -> "Future[Connected]": ...
     @overload
-    def perform(self, action: CheckUp) -> "Future[Checkup]": ...
+    def perform(self, action: InspectPythons) -> "Future[DoctorReport]": ...
     @overload
     def perform(self, action: ProbeDtypes) -> "Future[Probe]": ...
 
@@ -126,7 +126,7 @@ class ActionRunner:
             self._wake(None)
         return result
 
-    def _carry_out(self, action: Asked) -> "Outcome | Checkup | Probe":
+    def _carry_out(self, action: Asked) -> "Outcome | DoctorReport | Probe":
         match action:
             case Free(pid, seconds, started, cause):
                 seconds = ASK_SECONDS if seconds is None else seconds
@@ -152,13 +152,13 @@ class ActionRunner:
                 from mpsbar.workers.enable import connect
 
                 return connect(python)
-            case CheckUp():
-                return self._check_up()
+            case InspectPythons():
+                return self._inspect_pythons()
             case ProbeDtypes():
                 return self._probe()
 
     def _same_process(self, pid: int, started: float | None) -> Callable[[], bool]:
-        """A question for the moment when a connection stands: a pid may be used again."""
+        """Returns a check that the pid is still this process, for when a connection stands."""
 
         def is_same() -> bool:
             try:
@@ -168,21 +168,21 @@ class ActionRunner:
 
         return is_same
 
-    def _check_up(self) -> "Checkup":
-        from mpsbar.doctor.pythons import check_up, find_pythons  # rarely needed, slow to import
+    def _inspect_pythons(self) -> "DoctorReport":
+        from mpsbar.doctor.pythons import find_pythons, inspect_all  # rarely needed, slow to import
         from mpsbar.workers.environments import read_enabled
 
         snapshot = self._latest()
-        return check_up(snapshot, find_pythons(snapshot, read_enabled()), stop=self._closing)
+        return inspect_all(snapshot, find_pythons(snapshot, read_enabled()), stop=self._closing)
 
     def _probe(self) -> "Probe":
         """Probe the first Python that has torch, those of workers first, and write the result."""
         from mpsbar.doctor.pythons import find_pythons
         from mpsbar.dtypes.results import write_result
-        from mpsbar.dtypes.runner import Runner
+        from mpsbar.dtypes.runner import ProbeRunner
         from mpsbar.workers.environments import read_enabled
 
-        self._runner = Runner(find_pythons(self._latest(), read_enabled()))
+        self._runner = ProbeRunner(find_pythons(self._latest(), read_enabled()))
         if self._closing.is_set():
             self._runner.cancel()
         try:

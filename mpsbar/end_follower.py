@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from mpsbar.core.endings import EndEvidence, Exit, ExitStatus, Reports
+from mpsbar.core.endings import EndEvidence, Exit, ExitStatus, SystemReports
 from mpsbar.core.events import EndedProcess
-from mpsbar.core.machine import Pressure
-from mpsbar.core.process_tracker import Ended, TrackedProcess
+from mpsbar.core.process_tracker import EndedPairs, TrackedProcess
+from mpsbar.core.recent_conditions import RESET_SECONDS, RecentConditions
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import GAP
 from mpsbar.core.verdicts import judge_end
@@ -20,27 +20,16 @@ from mpsbar.system.last_words import find_last_words
 from mpsbar.system.platform import Computer, EndedPid, ReportReader
 
 # When to look for reports of macOS after an end: they appear within seconds.
-LOOK_AGAIN_SECONDS = (3.0, 10.0)
-# How long before an end memory counts.
-_MEMORY_SECONDS = 60.0
-_RESET_SECONDS = 5.0
+RECHECK_SECONDS = (3.0, 10.0)
 _SAME_RUN_SECONDS = 60.0
-_MOST_UNSETTLED = 100
-_MOST_RECENT = 200
+_MAX_UNSETTLED = 100
+_MAX_RECENT = 200
 _RANK = re.compile(r"(.+) rank \d+ of (\d+)")
-_LEVELS: tuple[Pressure, ...] = ("normal", "warning", "critical")
-
-
-@dataclass(frozen=True, slots=True)
-class _MachineReading:
-    time: float
-    pressure: Pressure | None
-    swap: int | None
 
 
 @dataclass(slots=True)
 class _Unsettled:
-    """An end about which the system may still write."""
+    """An end whose verdict may change, because the system may still write about it."""
 
     tracked: TrackedProcess
     end: EndedProcess
@@ -54,11 +43,9 @@ class EndFollower:
         self._watch = computer.watch_exits()
         self._reports: ReportReader = computer.read_reports()
         self._known: set[tuple[int, float]] = set()
-        self._readings: deque[_MachineReading] = deque(maxlen=60)
+        self.conditions = RecentConditions()
         self._unsettled: list[_Unsettled] = []
-        self._recent: deque[tuple[float, int | None, EndedProcess]] = deque(maxlen=_MOST_RECENT)
-        self._recoveries: int | None = None
-        self.reset_at: float | None = None  # of the GPU, as far as its count shows
+        self._recent: deque[tuple[float, int | None, EndedProcess]] = deque(maxlen=_MAX_RECENT)
 
     def poll(self) -> dict[int, Exit]:
         """The watched processes that have ended since the last call, by pid."""
@@ -72,29 +59,17 @@ class EndFollower:
             self._reports.note(pid)
         if snapshot.processes is not None:
             self._known = present
-        machine = snapshot.machine
-        self._readings.append(_MachineReading(snapshot.time, machine.pressure, machine.swap_used))
+        self.conditions.add(snapshot)
         self._reports.refresh()
 
-    def note_reset(self, snapshot: Snapshot) -> bool:
-        """Whether the GPU's count of recoveries rose since the last snapshot."""
-        count, before = snapshot.machine.gpu.recoveries, self._recoveries
-        if count is None:
-            return False
-        self._recoveries = count
-        has_risen = before is not None and count > before
-        if has_risen:
-            self.reset_at = snapshot.time
-        return has_risen
-
-    def explain(self, snapshot: Snapshot, ended: Ended, exits: dict[int, Exit]) -> Ended:
+    def explain(self, snapshot: Snapshot, ended: EndedPairs, exits: dict[int, Exit]) -> EndedPairs:
         """The same ends with their verdicts. Those that were ended by a launcher come last."""
 
         def is_asked_to_end(item: tuple[TrackedProcess, EndedProcess]) -> bool:
             found = exits.get(item[0].pid)
             return found is not None and found.status is not None and found.status.signal == 15
 
-        explained: Ended = []
+        explained: EndedPairs = []
         for tracked, end in sorted(ended, key=is_asked_to_end):
             found = exits.get(tracked.pid)
             is_same = found is not None and found.started == tracked.started
@@ -103,7 +78,7 @@ class EndFollower:
             )
         return explained
 
-    def look_again(self, now: float) -> list[tuple[TrackedProcess, EndedProcess]]:
+    def recheck(self, now: float) -> list[tuple[TrackedProcess, EndedProcess]]:
         """Ends whose verdict has changed or is final now."""
         changed = []
         for unsettled in self._unsettled[:]:
@@ -113,10 +88,12 @@ class EndFollower:
                 continue
             unsettled.due.pop(0)
             reports = self._read_reports(unsettled.end, unsettled.evidence.status)
+            before = unsettled.evidence
             unsettled.evidence = replace(
-                unsettled.evidence, reports=_merge(unsettled.evidence.reports, reports),
-                gpu_reset=unsettled.evidence.gpu_reset or self._was_reset(unsettled.end.ended),
-            )  # fmt: skip
+                before,
+                reports=_merge(before.reports, reports),
+                gpu_reset=before.gpu_reset or self.conditions.was_reset(unsettled.end.ended),
+            )
             verdict = judge_end(unsettled.evidence)
             is_final = not unsettled.due or reports.crash is not None or reports.jetsam is not None
             end = replace(unsettled.end, verdict=verdict, how=verdict.code, is_settled=is_final)
@@ -143,10 +120,10 @@ class EndFollower:
         self, snapshot: Snapshot, tracked: TrackedProcess, end: EndedProcess, found: Exit | None
     ) -> EndedProcess:
         status = None if found is None else found.status
-        words = None
+        record = None
         if tracked.is_connected:
-            words = find_last_words(tracked.pid, tracked.started, last_seen=tracked.last)
-        end = _set_time(end, tracked, found, None if words is None else words.ended)
+            record = find_last_words(tracked.pid, tracked.started, last_seen=tracked.last)
+        end = _set_time(end, tracked, found, None if record is None else record.ended)
         stopped = snapshot.stopped.get(tracked.pid)
         was_asked = stopped is not None and stopped.state == "asked"
         was_asked &= stopped is not None and stopped.started in (None, tracked.started)
@@ -155,39 +132,39 @@ class EndFollower:
             was_seen=end.was_seen,
             is_connected=tracked.is_connected,
             leaves_words=tracked.leaves_words,
-            words=words,
+            words=record,
             stop_signal=None
             if not was_asked or stopped is None
             else ("SIGTERM" if stopped.firmly else "SIGINT"),
             became=found is None and self._became_another(tracked),
-            pressure=self._worst_pressure(end.ended),
-            swap_growth=self._swap_growth(end.ended),
-            gpu_reset=self._was_reset(end.ended),
+            pressure=self.conditions.find_worst_pressure(end.ended),
+            swap_growth=self.conditions.find_swap_growth(end.ended),
+            gpu_reset=self.conditions.was_reset(end.ended),
             parent_failed=self._find_failed_rank(tracked, end.ended),
             held=end.held,
             peak=end.peak,
-            torch=tracked.torch or (words.frameworks.get("torch") if words else None),
+            torch=tracked.torch or (record.frameworks.get("torch") if record else None),
             is_mac=self._is_mac,
         )
         evidence = replace(evidence, reports=self._read_reports(end, status))
         verdict = judge_end(evidence)
-        has_room = len(self._unsettled) < _MOST_UNSETTLED  # else what is known now is shown at once
+        has_room = len(self._unsettled) < _MAX_UNSETTLED  # else what is known now is shown at once
         may_change = self._is_mac and has_room and _may_be_reported(evidence)
         end = replace(end, verdict=verdict, how=verdict.code, is_settled=not may_change)
         if may_change:
-            due = [end.ended + seconds for seconds in LOOK_AGAIN_SECONDS]
+            due = [end.ended + seconds for seconds in RECHECK_SECONDS]
             self._unsettled.append(_Unsettled(tracked, end, evidence, due))
         self._recent.append((end.ended, tracked.parent, end))
         return end
 
-    def _read_reports(self, end: EndedProcess, status: ExitStatus | None) -> Reports:
+    def _read_reports(self, end: EndedProcess, status: ExitStatus | None) -> SystemReports:
         number = None if status is None else status.signal
         # A scan misses a process up to a minute after its end; the kernel says it at once.
-        earliest = end.ended - (GAP if status is None else _RESET_SECONDS)
+        earliest = end.ended - (GAP if status is None else RESET_SECONDS)
         return self._reports.read(EndedPid(end.pid, end.started, earliest, end.ended, number))
 
     def _became_another(self, tracked: TrackedProcess) -> bool:
-        """Whether it runs on with another command line: exec() keeps pid and start."""
+        """Returns whether it runs on with another command line: exec() keeps pid and start."""
         if tracked.started is None or not self._watch.is_running(tracked.pid, tracked.started):
             return False
         try:
@@ -195,21 +172,6 @@ class EndFollower:
         except OSError:
             return False
         return details.started == tracked.started and details.command != tracked.command
-
-    def _worst_pressure(self, ended: float) -> Pressure | None:
-        near = [r.pressure for r in self._near(ended) if r.pressure is not None]
-        return max(near, key=_LEVELS.index, default=None)
-
-    def _swap_growth(self, ended: float) -> int | None:
-        near = [r.swap for r in self._near(ended) if r.swap is not None]
-        return max(near) - near[0] if near else None
-
-    def _near(self, ended: float) -> list[_MachineReading]:
-        """Also those shortly after: the end of a process that was killed frees its memory late."""
-        return [r for r in self._readings if ended - _MEMORY_SECONDS <= r.time <= ended + 5.0]
-
-    def _was_reset(self, ended: float) -> bool:
-        return self.reset_at is not None and abs(self.reset_at - ended) <= _RESET_SECONDS
 
     def _find_failed_rank(self, tracked: TrackedProcess, ended: float) -> str | None:
         """Another child of the same launcher that failed just before: torchrun ends the others."""
@@ -231,11 +193,13 @@ class EndFollower:
 def explain_unseen(
     end: EndedProcess, now: float, reports: ReportReader, boot: float | None, is_mac: bool
 ) -> EndedProcess:
-    """An end that nobody saw: `ended` is when the process was last seen."""
-    words = find_last_words(end.pid, end.started, last_seen=end.ended, or_of_parent=True)
-    if words is not None and words.verdict is not None:  # `mpsbar run --summary` saw it
-        verdict = replace(words.verdict, fallbacks=words.fallbacks)
-        return set_end(replace(end, verdict=verdict, how=verdict.code), words.ended, words.started)
+    """Explains an end that nobody saw; its `ended` is when the process was last seen."""
+    record = find_last_words(end.pid, end.started, last_seen=end.ended, or_of_parent=True)
+    if record is not None and record.verdict is not None:  # `mpsbar run --summary` saw it
+        verdict = replace(record.verdict, fallbacks=record.fallbacks)
+        return set_end(
+            replace(end, verdict=verdict, how=verdict.code), record.ended, record.started
+        )
     is_restarted = boot is not None and boot > end.ended
     found = reports.read(
         EndedPid(end.pid, end.started, end.ended, now, is_exact=False, restarted=is_restarted)
@@ -243,19 +207,19 @@ def explain_unseen(
     evidence = EndEvidence(
         was_seen=False,
         is_connected=True,
-        words=words,
+        words=record,
         restarted=is_restarted,
         held=end.held,
         peak=end.peak,
-        torch=words.frameworks.get("torch") if words else None,
+        torch=record.frameworks.get("torch") if record else None,
         is_mac=is_mac,
         reports=found,
     )
     verdict = judge_end(evidence)
     end = replace(end, verdict=verdict, how=verdict.code)
-    if words is None or words.ended < end.ended:
+    if record is None or record.ended < end.ended:
         return end
-    return set_end(end, words.ended, words.started)
+    return set_end(end, record.ended, record.started)
 
 
 def set_end(end: EndedProcess, ended: float, started: float | None = None) -> EndedProcess:
@@ -266,11 +230,11 @@ def set_end(end: EndedProcess, ended: float, started: float | None = None) -> En
 
 
 def _set_time(
-    end: EndedProcess, tracked: TrackedProcess, found: Exit | None, said: float | None
+    end: EndedProcess, tracked: TrackedProcess, found: Exit | None, reported_time: float | None
 ) -> EndedProcess:
     """When it ended: what Python said itself is exact, a tick is not."""
-    if said is not None and tracked.last - GAP <= said <= end.ended + 1:
-        end = replace(end, ended=said, was_seen=True)
+    if reported_time is not None and tracked.last - GAP <= reported_time <= end.ended + 1:
+        end = replace(end, ended=reported_time, was_seen=True)
     elif found is not None and not end.was_seen:  # the computer slept meanwhile
         end = replace(end, ended=tracked.last)
     if tracked.started is not None:
@@ -279,15 +243,15 @@ def _set_time(
 
 
 def _may_be_reported(evidence: EndEvidence) -> bool:
-    """Whether macOS may yet write something that changes the verdict."""
+    """Returns whether macOS may yet write something that changes the verdict."""
     status = evidence.status
     if status is not None and status.code is not None:
         return False
     return evidence.words is None or evidence.words.error is None
 
 
-def _merge(before: Reports, now: Reports) -> Reports:
-    return Reports(
+def _merge(before: SystemReports, now: SystemReports) -> SystemReports:
+    return SystemReports(
         now.crash or before.crash, now.jetsam or before.jetsam, now.gpu_event or before.gpu_event,
         now.panic or before.panic, now.kernel_log or before.kernel_log,
         before.cgroup_kill if now.cgroup_kill is None else now.cgroup_kill, now.unreadable,

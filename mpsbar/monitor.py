@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from mpsbar.action_runner import ActionRunner
+from mpsbar.auto_freer import AutoFreer
 from mpsbar.core.actions import (
     Free,
     Freed,
@@ -26,14 +27,13 @@ from mpsbar.core.actions import (
     Tensors,
 )
 from mpsbar.core.alerts import Alerts
-from mpsbar.core.auto_free import AutoFree
 from mpsbar.core.endings import Exit
 from mpsbar.core.events import EndedProcess, EventLog
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.health import judge
 from mpsbar.core.machine import Machine, Problem, Process
 from mpsbar.core.own_budget import OwnBudget, OwnUse
-from mpsbar.core.process_tracker import Ended, ProcessTracker
+from mpsbar.core.process_tracker import EndedPairs, ProcessTracker
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import GAP, Trends, metal_held
 from mpsbar.system import this_computer
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from mpsbar.dtypes.results import LatestResult
     from mpsbar.end_follower import EndFollower
     from mpsbar.history.recorder import Recorder
-    from mpsbar.system.auto_free_file import SharedAutoFree
 
 # Seconds between two ticks.
 INTERVAL = 2.0
@@ -101,9 +100,7 @@ class Monitor:
         self._ends: EndFollower | None = None  # from the second tick on
         self._alerts = Alerts()
         self._may_free = may_free
-        self._auto_free = AutoFree()
-        self._shared_auto_free: SharedAutoFree | None = None  # once it ticks by itself
-        self._new_rules: queue.SimpleQueue[SetAutoFree] = queue.SimpleQueue()
+        self._auto_freer = AutoFreer(self._attempt)
         self._events = EventLog()
         self._outcomes = RecentOutcomes()
         self._budget = OwnBudget()
@@ -155,12 +152,11 @@ class Monitor:
         self.interval = settings.interval
         self._alerts.apply(settings)
         self._attempt("setting up last words", partial(apply_setting, settings.last_words))
-        self._auto_free.apply(settings)
+        self._auto_freer.apply(settings)
 
     def set_auto_free(self, action: SetAutoFree) -> None:
         """Choose when the cache of one process is freed by itself, until it ends."""
-        self._auto_free.set_rule(action)
-        self._new_rules.put(action)
+        self._auto_freer.choose(action)
         self._wakes.put(None)
 
     def rest(self) -> None:
@@ -218,8 +214,7 @@ class Monitor:
         self._scanner.close()
         if self._ends is not None:
             self._ends.close()
-        if self._shared_auto_free is not None:
-            self._shared_auto_free.close()
+        self._auto_freer.close()
         if self._recorder is not None:
             self._attempt("closing the history", self._recorder.close)
 
@@ -229,7 +224,7 @@ class Monitor:
 
     def _note(self, wake: Outcome | None) -> None:
         if isinstance(wake, Freed):
-            self._auto_free.note(wake, time.time())
+            self._auto_freer.note(wake)
         if isinstance(wake, Freed | Limited | Tensors | Stopped) and not _is_trivial(wake):
             self._outcomes.add(wake, time.monotonic())
         if isinstance(wake, Limited):
@@ -258,7 +253,7 @@ class Monitor:
             events=self._events.recent,
             freed=self._outcomes.find(Freed, now),
             limited=self._outcomes.find(Limited, now),
-            auto_free=self._auto_free.find_statuses(snapshot),
+            auto_free=self._auto_freer.find_statuses(snapshot),
             gpu_resets=self._tracker.gpu_resets,
         )
         return self._record(seen, ended, corrected)
@@ -281,31 +276,12 @@ class Monitor:
             return
         if snapshot.machine.recording is not None:
             return  # nor does it keep others from freeing
-        if not self._attempt("sharing automatic frees", self._share_auto_free)[0]:
-            return  # another monitor does it
-        found, _ = self._attempt("automatic frees", partial(self._auto_free.consider, snapshot))
-        frees, left_alone = found or ([], [])
+        frees, left_alone = self._auto_freer.consider(snapshot)
         for outcome in left_alone:
             self._events.add(snapshot.time, outcome)
             self._outcomes.add(outcome, time.monotonic())
         for free in frees:
             self._attempt("an automatic free", partial(self.perform, free))
-
-    def _share_auto_free(self) -> bool:
-        """Exchange choices with the other monitors; whether this is the one that frees."""
-        if self._shared_auto_free is None:
-            from mpsbar.system.auto_free_file import SharedAutoFree
-
-            self._shared_auto_free = SharedAutoFree()
-        shared = self._shared_auto_free
-        while not self._new_rules.empty():
-            action = self._new_rules.get()
-            if action.started is not None:  # else it might hold for another process some day
-                self._attempt("saving a choice", partial(shared.write, action))
-        rules = shared.read()
-        if rules is not None:
-            self._auto_free.set_rules(rules)
-        return shared.may_free()
 
     def _read(self) -> Snapshot:
         """This computer, its processes and the workers; a reader that fails stops no other."""
@@ -404,7 +380,7 @@ class Monitor:
             logging.getLogger("mpsbar").warning("%s", reason)
         self._attempt("reporting its own use", partial(write_own_use, reason))
 
-    def _follow(self, snapshot: Snapshot, exits: dict[int, Exit]) -> tuple[Ended, Ended]:
+    def _follow(self, snapshot: Snapshot, exits: dict[int, Exit]) -> tuple[EndedPairs, EndedPairs]:
         """Add the events of this snapshot: ends, frees by other programs, alerts.
 
         Returns the processes that ended, and those of which more is known now.
@@ -425,8 +401,8 @@ class Monitor:
         return ended, corrected
 
     def _explain(
-        self, snapshot: Snapshot, ended: Ended, exits: dict[int, Exit]
-    ) -> tuple[Ended, Ended]:
+        self, snapshot: Snapshot, ended: EndedPairs, exits: dict[int, Exit]
+    ) -> tuple[EndedPairs, EndedPairs]:
         """The ends with their verdicts, and earlier ones whose verdict has changed."""
         ends = self._ends
         if ends is None:
@@ -437,7 +413,7 @@ class Monitor:
         )
         if failure is None:
             ended = explained or []
-        corrected, _ = self._attempt("reading reports", partial(ends.look_again, snapshot.time))
+        corrected, _ = self._attempt("reading reports", partial(ends.recheck, snapshot.time))
         for _tracked, end in (*ended, *(corrected or ())):
             self._tracker.correct(end)
         self._attempt("watching for ends", partial(ends.follow, snapshot))
@@ -445,7 +421,7 @@ class Monitor:
 
     def _find_reset(self, snapshot: Snapshot, ends: "EndFollower") -> None:
         """Mark every process that used the GPU when its count of recoveries rose."""
-        if not ends.note_reset(snapshot):
+        if not ends.conditions.note_reset(snapshot):
             return
         users = {process.pid for process in snapshot.processes or () if process.gpu_client}
         users |= {worker.pid for worker in snapshot.workers if metal_held(worker)}
@@ -475,7 +451,7 @@ class Monitor:
                 if outcome.state == "done" or outcome.when_possible:
                     self._outcomes.add(outcome, time.monotonic())
 
-    def _record(self, snapshot: Snapshot, ended: Ended, corrected: Ended) -> Snapshot:
+    def _record(self, snapshot: Snapshot, ended: EndedPairs, corrected: EndedPairs) -> Snapshot:
         """Write the history, and add what it knows of processes that ended before we started."""
         if self._recorder is None or snapshot.machine.recording is not None:
             return snapshot
@@ -524,5 +500,5 @@ class Monitor:
 
 
 def _is_trivial(outcome: Outcome) -> bool:
-    """Whether it is not worth showing: an automatic free that found the process busy."""
+    """Returns whether it is not worth showing: an automatic free that found the process busy."""
     return isinstance(outcome, Freed) and outcome.cause is not None and outcome.state != "done"

@@ -62,7 +62,7 @@ def to_site(page: str) -> str:
 
 
 def find_target(page: str, link: str) -> str:
-    """Where a link of a page leads on the site; `page` is its path in the repository."""
+    """Returns where a link of a page leads on the site; `page` is its path in the repository."""
     if "://" in link:
         return link
     path = posixpath.normpath(posixpath.join(posixpath.dirname(page), link))

@@ -41,7 +41,7 @@ def read_menu() -> Menu:
     """The menu that the app would show on that machine."""
     monitor = Monitor(RecordedComputer(read_recording(RECORDING)))
     try:
-        return build_menu(monitor.read_once(), UiState(is_app=True, login="on"))
+        return build_menu(monitor.read_once(), UiState(is_clickable=True, login="on"))
     finally:
         monitor.close()
 
@@ -124,7 +124,7 @@ async def shoot_hosts(theme: Theme, size: tuple[int, int]) -> str:
                 )
                 status = RemoteStatus(moved, seen.health.level, reasons)
                 readings.append(HostReading(host, status, seen.time + 2 * step))
-            app.state.take(readings)
+            app.state.update(readings)
         async with app.run_test(size=size) as pilot:
             readings = [replace(reading) for reading in readings]  # new ones: they are drawn
             await pilot.pause(1.5)

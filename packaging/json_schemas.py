@@ -27,7 +27,7 @@ from mpsbar.core.snapshot import WorkerState
 from mpsbar.core.verdicts import EndVerdict
 from mpsbar.doctor.rules import Device
 from mpsbar.dtypes.deep_results import DeepCell, DeepProbe, News
-from mpsbar.dtypes.verdicts import Change, Standing
+from mpsbar.dtypes.verdicts import Change, Support
 
 Schema = dict[str, Any]
 # In the JSON a description stands behind its type, as in the source.
@@ -49,7 +49,7 @@ class Schemas:
         self.definitions: dict[str, Schema] = {}
 
     def of(self, hint: Any) -> Schema:
-        """What asdict() and json make of a type; a dict is a schema already."""
+        """Returns the schema of what asdict() and json make of a type; a dict is one already."""
         if isinstance(hint, dict):
             return hint
         if hint is Any:
@@ -130,7 +130,7 @@ def _read_counters(counters: Sequence[AllocatorCounter]) -> dict[str, Any]:
 
 
 def _computer(s: Schemas) -> dict[str, Any]:
-    """What one computer tells of itself, here and over ssh."""
+    """Returns what one computer tells of itself, here and over ssh."""
     backend = {"name": str, "framework": str, "state": str, **_read_counters(SENT)}
     worker = {
         "pid": int,
@@ -151,15 +151,17 @@ def _computer(s: Schemas) -> dict[str, Any]:
         "footprint": Annotated[int | None, "bytes that the system charges the process"],
         "footprint_kind": FootprintKind | None,
         "footprint_peak": int | None,
-        "gpu_percent": Annotated[float | None, "of one GPU, 0 to 100"],
+        "gpu_percent": Annotated[float | None, "percent of one GPU, 0 to 100"],
         "progress": RunProgress | None,
-        "settings": Annotated[dict[str, str] | None, "PYTORCH_* as the process was started"],
-        "backends": s.list_of(s.object_of(backend), "its allocators"),
+        "settings": Annotated[
+            dict[str, str] | None, "PYTORCH_* variables with which the process was started"
+        ],
+        "backends": s.list_of(s.object_of(backend), "its memory allocators"),
     }
     process = {
         **read_fields(Process),
         "framework": Annotated[str, "the first of `frameworks`"],
-        "connected": Annotated[bool, "it is among the workers too"],
+        "connected": Annotated[bool, "whether it is also listed in workers"],
     }
     return {
         "schema": Literal[1],
@@ -176,15 +178,17 @@ def _computer(s: Schemas) -> dict[str, Any]:
 def _probe_summary(s: Schemas) -> dict[str, Any]:
     surprise = {"code": str, "level": Level, "values": dict[str, Value], "text": str}
     verdict = {
-        "verdict": Standing,
+        "verdict": Support,
         "why": str,
-        "expected": Annotated[Standing | None, "at least, for this torch"],
-        "guides": Annotated[Standing | None, "what guides say of it"],
+        "expected": Annotated[Support | None, "the least to expect of this torch"],
+        "guides": Annotated[Support | None, "what guides say about it"],
         "torch_says": bool | None,
         "speed": Annotated[float | None, "relative to float32: 2 is twice as fast"],
     }
     return {
-        "safe": Annotated[dict[str, bool], "by dtype, as mpsbar.safe_dtype() takes it"],
+        "safe": Annotated[
+            dict[str, bool], "by dtype: whether a script may use it; read by mpsbar.safe_dtype()"
+        ],
         "headline": str,
         "surprises": s.list_of(s.object_of(surprise)),
         "verdicts": s.map_of(s.object_of(verdict), "by dtype"),
@@ -266,10 +270,10 @@ def build_probe_deep(s: Schemas) -> Schema:
 def _fallbacks(s: Schemas) -> Schema:
     operation = {
         **read_fields(FallbackOperation),
-        "native_since": Annotated[str | None, "the torch that has it on MPS"],
+        "native_since": Annotated[str | None, "first torch that has it on MPS"],
         "remedy": str | None,
     }
-    return s.list_of(s.object_of(operation), "operations that ran on the CPU")
+    return s.list_of(s.object_of(operation), "operations that fell back to the CPU")
 
 
 def build_why(s: Schemas) -> Schema:
@@ -314,7 +318,9 @@ def build_doctor(s: Schemas) -> Schema:
             "pythons": s.list_of(s.object_of(python)),
             "processes": s.list_of(s.object_of({"pid": int, "name": str, "reasons": reasons})),
             "problems": list[Problem],
-            "left_out": Annotated[list[str], "Pythons that were not inspected: too many"],
+            "left_out": Annotated[
+                list[str], "Pythons that were not inspected, because there were too many"
+            ],
             "icon": IconCheck | None,
             "alerts": DeliveryCheck | None,
         }
@@ -332,7 +338,7 @@ def build_run_summary(s: Schemas) -> Schema:
     child = {"pid": int, "name": str, "how": str}
     return s.object_of(
         {
-            "command": Annotated[str, "its name"],
+            "command": Annotated[str, "name of the command"],
             "pid": int,
             "verdict": EndVerdict,
             "how": str,
@@ -357,11 +363,11 @@ def build_compare(s: Schemas) -> Schema:
     number = float | None  # JSON has no infinity
     difference = s.object_of(
         {
-            "label": Annotated[str, "the output, or the gradient of what"],
+            "label": Annotated[str, '"output", or "gradient of …"'],
             "largest": Annotated[number, "error, in units of the result's usual size"],
             "typical": number,
             "tolerance": Annotated[number, "the largest error that rounding explains"],
-            "share": Annotated[number, "of its numbers, those beyond that"],
+            "share": Annotated[number, "share of its numbers beyond that error"],
             "is_explained": bool,
             "nonfinite": Annotated[str | None, "NaN or Inf, where there should be a number"],
             "longest_sum": int,
@@ -384,18 +390,22 @@ def build_compare(s: Schemas) -> Schema:
         "state": Literal["works", "differs", "nonfinite", "raised", "unchecked", "crashed"],
         "eps": number,
         "largest_number": number,
-        "culprits": s.list_of(s.object_of(culprit), "wrong with the right input"),
-        "followers": Annotated[list[str], "wrong only because their input was"],
+        "culprits": s.list_of(
+            s.object_of(culprit), "modules that give wrong results for the right input"
+        ),
+        "followers": Annotated[list[str], "modules that are wrong only because their input was"],
         "raised": raised,
         "not_run": raised,
         "out_of_memory": bool,
         "nonfinite": s.or_null(s.object_of({"module": str, "what": str})),
-        "fallbacks": s.list_of(s.object_of(fallback), "operations that ran on the CPU"),
+        "fallbacks": s.list_of(s.object_of(fallback), "operations that fell back to the CPU"),
         "output": s.or_null(s.object_of(output)),
-        "unexplained": s.or_null(difference, "the whole differs, and no module alone"),
+        "unexplained": s.or_null(
+            difference, "the whole result differs, although no single module does"
+        ),
         "loss": number,
         "gradients": s.or_null(s.object_of(gradients)),
-        "checked": Annotated[int, "modules"],
+        "checked": Annotated[int, "modules that were run alone"],
         "unchecked": s.list_of(s.object_of({"module": str, "text": str})),
         "seconds": number,
         "spread": number,

@@ -11,12 +11,12 @@ _HEAD = f"""\
 mpsbar \\- who holds the GPU memory, for PyTorch and MLX on Apple silicon
 .SH SYNOPSIS
 .B mpsbar
-.RI [ VERB
+.RI [ COMMAND
 .IR \\&... ]
 .SH DESCRIPTION
 Shows the memory that the allocators of PyTorch and MLX processes hold, frees their caches without
 stopping them, limits them, says how runs ended, and measures which dtypes work on this computer.
-Without a verb: the menu bar on a Mac; elsewhere
+Without a command: the menu bar on a Mac; elsewhere
 .BR "mpsbar top" ,
 or
 .B mpsbar status
@@ -24,8 +24,8 @@ in a pipe.
 """
 _EXIT = """\
 .SH EXIT STATUS
-0: done, all well. 1: a problem was found, or it could not be done; the verbs say more. 2: wrong
-arguments. 130: Ctrl\\-C.
+0: done, all well. 1: a problem was found, or it could not be done; the help of each command says
+more. 2: wrong arguments. 130: Ctrl\\-C.
 """
 _FILES = """\
 .SH FILES

@@ -11,7 +11,7 @@ import command_line
 import json_schemas
 
 from mpsbar.agent import pending_free, protocol
-from mpsbar.agent.conventions import LEAST_LIMIT, MOST_LIMIT
+from mpsbar.agent.conventions import MAX_LIMIT, MIN_LIMIT
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.machine import Gpu, Machine
 from mpsbar.core.settings import _ALLOWED, Settings
@@ -64,7 +64,7 @@ METHODS: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
         {
             "gpu_client": "as above",
             "seconds": "how long it may wait for a safe moment; up to 60, with `when_possible` "
-            f"up to {pending_free.MOST_SECONDS:.0f}",
+            f"up to {pending_free.MAX_SECONDS:.0f}",
             "when_possible": "true: answered at once, freed at the first safe moment",
             "cancel": "true: take back one that waits",
         },
@@ -99,7 +99,7 @@ METHODS: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
     "limit": (
         "Limit the memory of this process.",
         {
-            "bytes": f"{LEAST_LIMIT} to {MOST_LIMIT}, or null: no limit",
+            "bytes": f"{MIN_LIMIT} to {MAX_LIMIT}, or null: no limit",
             "gpu_client": "as above",
             "seconds": "how long it may wait for a safe moment",
         },
@@ -129,7 +129,7 @@ def _code(text: str) -> str:
 
 def build_commands() -> str:
     parts = [
-        f"{_MADE}# Commands\n\nThe same words as `mpsbar VERB --help` and `man mpsbar`. Without a verb, mpsbar is the menu "
+        f"{_MADE}# Commands\n\nThe same words as `mpsbar COMMAND --help` and `man mpsbar`. Without a command, mpsbar is the menu "
         "bar on a Mac, elsewhere `mpsbar top`, or `mpsbar status` in a pipe.\n\n"
     ]
     options = ((_code(", ".join(o.names)), o.help) for o in command_line.read_main_options())

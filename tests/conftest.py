@@ -19,7 +19,7 @@ import pytest
 from appkit.real import RealMac
 from hypothesis import HealthCheck, settings
 from mac_sockets import use_mac_sockets
-from patience import be_patient
+from read_timeouts_kit import be_patient
 from shared_rewriting import rewrite_share
 from worker_kit import Workers
 

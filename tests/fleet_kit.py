@@ -26,13 +26,13 @@ time.sleep(3600)
 
 
 # A reading waits half a second for workers and a quarter for the system, a screen three for its hosts,
-# doctor three for the exporter: on busy cores what is well may need more (see patience.py).
+# doctor three for the exporter: on busy cores what is well may need more (see read_timeouts_kit.py).
 PATIENT = f"""
 import sys
-from mpsbar.system.read_timeouts import Readers
+from mpsbar.system.read_timeouts import TimeoutPool
 from mpsbar.system.scan import Scanner
 from mpsbar.workers.poll import WorkerPoll
-Readers.__init__.__defaults__ = Scanner.scan.__defaults__ = ({TIMEOUT},)
+TimeoutPool.__init__.__defaults__ = Scanner.scan.__defaults__ = ({TIMEOUT},)
 WorkerPoll.poll.__defaults__ = (None, {TIMEOUT})
 if any(word.startswith("--host") for word in sys.argv):
     from mpsbar.cli import on_hosts

@@ -10,7 +10,7 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.doctor.rules import Checkup
+from mpsbar.doctor.rules import DoctorReport
 from mpsbar.history.database import open_database
 from mpsbar.history.recorder import CAP
 
@@ -121,5 +121,5 @@ def make_snapshot():
     )  # fmt: skip
 
 
-def make_checkup():
-    return Checkup(MACHINE)
+def make_doctor_report():
+    return DoctorReport(MACHINE)

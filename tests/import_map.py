@@ -1,6 +1,7 @@
 """The import map of CONTRIBUTING.md, checked over the sources: who may import whom."""
 
 import ast
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +52,9 @@ FOLDERS: dict[str, set[str]] = {
     "end_follower": {"core", "system"},
     # All ends that are known, for `mpsbar why` and the report.
     "end_reader": {"core", "system", "end_follower", "history"},
-    "monitor": {"action_runner", "end_follower", "core", "system", "workers", "dtypes", "doctor", "history"},
+    # Part of the monitor's tick: what is freed by itself.
+    "auto_freer": {"core", "system"},
+    "monitor": {"action_runner", "auto_freer", "end_follower", "core", "system", "workers", "dtypes", "doctor", "history"},
     "desktop": {"language", "core", "agent.frameworks", *OWN_FILES},
     # Beside the front ends: it serves what the monitor has read, to Prometheus and from other hosts.
     "fleet": {
@@ -114,6 +117,15 @@ ALLOWED_IN_WORKER = {
     "agent/all_backends.py": "?",
 }
 
+# Only made of what they are given. Reading this computer's clock, files, processes or settings is for others.
+PURE = re.compile(
+    r"core/.*|(.*/)?(text|verdicts|rows)\.py|ui/(bar|columns|command_rows|menu|process_rows|process_submenu|process_table)\.py"
+)
+IMPURE = {
+    "asyncio", "ctypes", "glob", "io", "os", "pathlib", "platform", "psutil", "select", "shutil", "signal", "socket", "subprocess",
+    "tempfile", "threading", "time",
+}  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class Import:
@@ -149,6 +161,9 @@ def read_imports(path: Path, file: str, package: str) -> list[Import]:
 
 def judge(found: Import, package: str) -> str | None:
     top, _, target = found.target.partition(".")
+    is_impure = top in IMPURE or _is_of(found.target, f"{package}.system")
+    if is_impure and PURE.fullmatch(found.file) and found.target != "pathlib.PurePath":
+        return f"is pure and may not import {found.target}"
     if top != package:
         return _judge_foreign(found.file, top)
     here = find_folder(found.file.removesuffix(".py").replace("/", "."))

@@ -3,7 +3,7 @@
 import html.parser
 from datetime import timezone
 
-from history_kit import GB, HOSTILE, MB, NOW, make_checkup, make_snapshot
+from history_kit import GB, HOSTILE, MB, NOW, make_doctor_report, make_snapshot
 
 from mpsbar.core.dtype_results import Cell, Check, OperationSpeed, Probe
 from mpsbar.core.events import EndedProcess
@@ -114,16 +114,16 @@ def make_ends():
 
 
 def make_report(**fields):
-    snapshot, checkup, probe = make_snapshot(), make_checkup(), make_probe()
+    snapshot, doctor_report, probe = make_snapshot(), make_doctor_report(), make_probe()
     diagnostics = render_diagnostics(
-        "0.1.0 · Python 3.12.1", snapshot, checkup, HOME, render_brief(probe)
+        "0.1.0 · Python 3.12.1", snapshot, doctor_report, HOME, render_brief(probe)
     )
     given = {
         "deep": make_deep(),
         "periods": (make_period(), make_period(3 * 86400.0, 2400.0)), "probe": probe, "home": HOME,
         "diagnostics": diagnostics, "ends": make_ends(), "native": NativeOperations({"cumsum": (2, 14)}, (2, 15)),
     } | fields  # fmt: skip
-    return Report("0.1.0", snapshot, checkup, **given)
+    return Report("0.1.0", snapshot, doctor_report, **given)
 
 
 def make_page(report=None):

@@ -75,7 +75,7 @@ class Scene:
         exits = self.follower.poll()
         ended = self.tracker.update(snapshot, exits)
         ended = self.follower.explain(snapshot, ended, exits)
-        corrected = self.follower.look_again(now)
+        corrected = self.follower.recheck(now)
         for _, end in (*ended, *corrected):
             self.tracker.correct(end)
         self.follower.follow(snapshot)
@@ -154,10 +154,12 @@ def test_a_reset_of_the_gpu_and_who_died_of_it(scene):
     def machine(count):
         return replace(MAC, gpu=Gpu(recoveries=count))
 
-    assert not scene.follower.note_reset(make_snapshot(machine=machine(21)))  # the first is no rise
+    assert not scene.follower.conditions.note_reset(
+        make_snapshot(machine=machine(21))
+    )  # the first is no rise
     scene.tick(ENDED - 1, worker(), machine=machine(21))
-    assert not scene.follower.note_reset(make_snapshot(machine=machine(None)))
-    assert scene.follower.note_reset(make_snapshot(time=ENDED, machine=machine(22)))
+    assert not scene.follower.conditions.note_reset(make_snapshot(machine=machine(None)))
+    assert scene.follower.conditions.note_reset(make_snapshot(time=ENDED, machine=machine(22)))
     scene.end(ExitStatus(signal=6))
     ((end,), _) = scene.tick(ENDED + 0.5)
     assert (end.verdict.code, end.verdict.sure) == ("gpu_reset", "likely")

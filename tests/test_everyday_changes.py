@@ -20,7 +20,7 @@ def package(tmp_path):
 
 
 def test_how_long_history_is_kept_is_one_number(package):
-    package.replace("history/retention.py", "KEEP = 7 * 24 * _HOUR", "KEEP = 30 * 24 * _HOUR")
+    package.replace("history/retention.py", "KEEP_DAYS = 7", "KEEP_DAYS = 30")
     output = package.run("""
 from pathlib import Path
 from mpsbar.history import database, retention
@@ -35,32 +35,57 @@ print(connection.execute("SELECT 100 - time / 86400000 FROM minutes ORDER BY 1")
 build.read_start = lambda: 0.0
 build.read_period = lambda since, until, points: round((until - since) / 3600)
 print(build._read_periods(100 * 86400.0))
+
+import contextlib, sys, time
+from mpsbar.cli.main import run
+from mpsbar.end_reader import read_all_ends
+from mpsbar.system import paths
+now = time.time()
+connection = database.open_database(paths.history_file(), 50_000_000)
+for days in (10, 31):
+    ended = int(now - days * 86400) * 1000
+    connection.execute(
+        "INSERT INTO runs (pid, name, head, connected, first, last, ended, how) VALUES (?, 'train.py', 1, 1, ?, ?, ?, 'finished')",
+        (4_000_000 + days, ended - 60_000, ended, ended),
+    )
+print([end.pid for end in read_all_ends(now)])
+with contextlib.redirect_stderr(sys.stdout):
+    run(["why", "serve.py"])
 """)
-    assert output.splitlines() == ["[(10,), (29,)]", "(1, 720)"]
+    assert output.splitlines() == [
+        "[(10,), (29,)]",
+        "(1, 720)",
+        "[4000010]",
+        "mpsbar: no run that ended in the last 30 days matches 'serve.py'; to see all: mpsbar why",
+    ]
 
 
-def test_the_gpus_temperature_from_iokit_to_the_menu(package, build_once):
-    """Its key where IOKit's are and a field of Gpu: JSON has it then. Its words in ui/text/machine.py."""
+def test_a_value_of_the_gpu_from_iokit_to_the_menu(package, build_once):
+    """Its key where IOKit's are and a field of Gpu: JSON has it then. Its words in ui/text/machine.py.
+
+    It would be the same for a temperature, but none of the recorded Macs has one in IOKit: Apple
+    silicon gives it to the SMC and to HID sensors, which mpsbar does not read.
+    """
     package.insert(
-        "system/macos/accelerator.py",
+        "system/macos/iokit_values.py",
         "        memory_in_use=_memory_in_use(statistics),",
-        """        temperature=_count(statistics.get("Temperature(C)")),
+        """        renderer=_count(statistics.get("Renderer Utilization %")),
         plugin=_text(properties.get("MetalPluginName")),""",
     )
     package.replace(
-        "system/macos/accelerator.py",
+        "system/macos/iokit_values.py",
         "FIXED = (MODEL, CORES, MATCHED_CLASS)",
         'FIXED = (MODEL, CORES, MATCHED_CLASS, "MetalPluginName")',
     )
     package.insert(
         "core/machine.py",
         "    memory_in_use:",
-        "    temperature: int | None = None\n    plugin: str | None = None",
+        "    renderer: int | None = None\n    plugin: str | None = None",
     )
     package.replace(
         "ui/text/machine.py",
         'words = [_("GPU {percent}")',
-        'words = [f"{this.temperature} °C", _("GPU {percent}")',
+        'words = [*([] if this.renderer is None else [f"renderer {this.renderer}%"]), _("GPU {percent}")',
     )
     _, library = build_once("fakemac", lambda folder: str(build_fake_mac(folder) or ""))
     if not library:
@@ -74,25 +99,28 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.history.report.page import Report, render_report
 from mpsbar.system.macos import MacComputer
 from mpsbar.ui.menu import build_menu
+from dataclasses import replace
+from mpsbar.ui.text.machine import describe_gpu
 from mpsbar.ui.text.status import render_status
 from mpsbar.ui.text.status_json import build_status
 
 mac = FakeMac(Path({library!r}))
 recorded = read_accelerators("macos27-m4.ioreg.txt")[0]
-statistics = {{**recorded["PerformanceStatistics"], "Temperature(C)": 61}}
-mac.add_accelerator({{**recorded, "PerformanceStatistics": statistics, "MetalPluginName": "AGXMetalG16G"}})
+mac.add_accelerator({{**recorded, "MetalPluginName": "AGXMetalG16G"}})
 computer = MacComputer(mac.libraries, lambda: None)
 snapshot = Snapshot(0.0, machine=computer.read_machine())
 print(json.dumps(build_status(snapshot)["machine"]["gpu"]))
 texts = str(build_menu(snapshot)), render_status(snapshot), render_report(Report("1", snapshot, None), "", "")
-print(*("61 °C · GPU 17%" in text for text in texts))
+print(*("renderer 15% · GPU 17%" in text for text in texts))
+print(describe_gpu(replace(snapshot.machine.gpu, renderer=None)))
 assert mac.faults == "", mac.faults
 """)
-    values, in_texts = output.splitlines()
+    values, in_texts, unknown = output.splitlines()
     shown = json.loads(values)
     assert (shown["name"], shown["utilization"]) == ("Apple M4", 17.0)
-    assert (shown["temperature"], shown["plugin"]) == (61, "AGXMetalG16G")
+    assert (shown["renderer"], shown["plugin"]) == (15, "AGXMetalG16G")
     assert in_texts == "True True True"
+    assert unknown.startswith("GPU 17%")
 
 
 def test_the_words_of_the_leak_notice(package):
@@ -121,7 +149,7 @@ def test_free_by_a_part_of_the_name(package):
     """Which processes a command means is one file."""
     package.replace(
         "cli/targets.py",
-        "if name in _names_of(worker, snapshot)",
+        "if is_called(name, *_names_of(worker, snapshot))",
         "if any(name in each for each in _names_of(worker, snapshot))",
     )
     output = package.run("""
@@ -169,8 +197,8 @@ for arguments in (["--help"], ["held", "--help"], ["held", "--bytes"]):
 def test_a_new_key_of_top(package):
     package.insert(
         "ui/terminal/keys.py",
-        '        Key("question_mark"',
-        """        Key("D", "menu('diagnostics')", "copy diagnostics", "Diagnose"),""",
+        '    KeyBinding("v", "tree"',
+        """    KeyBinding("D", "menu('diagnostics')", "copy diagnostics", "Diagnose"),""",
     )
     output = package.run("""
 from samples import make_snapshot
@@ -186,7 +214,7 @@ async def person(p):
 
 play(FakeMonitor(make_snapshot()), person, (200, 50))
 """)
-    assert output == "True\n[CheckUp()]\nTrue\n"
+    assert output == "True\n[InspectPythons()]\nTrue\n"
 
 
 def test_the_icon_on_a_warning(package):
@@ -215,14 +243,13 @@ with appkit.installed(bundle="io.github.mpsbar", forget=("mpsbar.ui", "mpsbar.de
     assert output.split() == ["6.0", "GB", "?", "True"]
 
 
+# The line that someone writes for a new operation of the probe.
+DOUBLED = '    "doubled": (lambda t: t.make(3).double, FLOATS),'
+
+
 @pytest.fixture
 def with_doubled(package):
-    """The line that someone writes for a new operation of the probe."""
-    package.insert(
-        "dtypes/operations.py",
-        '    "sum": (',
-        '    "doubled": (lambda p: p.make(3).double, FLOATS),',
-    )
+    package.insert("dtypes/operations.py", '    "sum": (', DOUBLED)
     return package
 
 
@@ -260,3 +287,19 @@ print()
 print("doubled" in OPERATIONS, int(code))
 """)
     assert output.splitlines()[-1] == "True 0", output
+
+
+def test_one_more_operation_is_on_one_page_that_make_reference_writes(with_doubled):
+    """tests/cli/test_json_schema.py asks for `make reference` after it; no other made file changes."""
+    code = f"""
+import json, sys
+import mpsbar
+sys.path.append({str(REPOSITORY / "packaging")!r})
+import build_reference
+print(json.dumps(build_reference.build_files()))
+"""
+    changed = json.loads(with_doubled.run(code).splitlines()[-1])
+    with_doubled.replace("dtypes/operations.py", DOUBLED + "\n", "")
+    usual = json.loads(with_doubled.run(code).splitlines()[-1])
+    assert [path for path in usual if changed[path] != usual[path]] == ["docs/reference/probe.md"]
+    assert "| `doubled` | • | • |" in changed["docs/reference/probe.md"]

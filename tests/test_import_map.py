@@ -76,7 +76,16 @@ def test_the_worker_imports_only_the_standard_library_of_its_python():
         ("__init__.py", "from .workers import poll", "__init__ may not import workers.poll"),
         ("core/snapshot.py", "from mpsbar.ui import menu", "core may not import ui.menu"),
         ("core/snapshot.py", "import mpsbar.monitor", "core may not import monitor"),
-        ("core/snapshot.py", "import mpsbar.system.paths", "core may not import system.paths"),
+        ("core/snapshot.py", "import mpsbar.system.paths", "may not import mpsbar.system.paths"),
+        ("core/alerts.py", "def f():\n    import time", "is pure and may not import time"),
+        ("ui/rows.py", "from pathlib import Path", "is pure and may not import pathlib.Path"),
+        ("doctor/text.py", "import subprocess", "is pure and may not import subprocess"),
+        ("dtypes/verdicts.py", "from os import environ", "is pure and may not import os.environ"),
+        (
+            "ui/process_rows.py",
+            "from mpsbar.system.native_operations import read_native_operations",
+            "is pure and may not import mpsbar.system.native_operations",
+        ),
         ("workers/w.py", "from mpsbar.agent import server", "workers may not import agent.server"),
         ("workers/w.py", "from mpsbar.system import linux", "workers may not import system.linux"),
         ("dtypes/x.py", "from mpsbar.doctor import rules", "dtypes may not import doctor.rules"),
@@ -128,6 +137,8 @@ def test_planted_violations_are_caught(tmp_path, file, source, problem):
         ("system/macos/gpu.py", "import Metal"),
         ("ui/menubar/app.py", "import rumps\nfrom mpsbar.monitor import Monitor"),
         ("ui/menu.py", "from mpsbar.ui.text import wording"),
+        ("core/naming.py", "from pathlib import PurePath"),
+        ("ui/controller.py", "import time\nfrom mpsbar.system import paths"),
     ],
 )
 def test_allowed_imports_are_not(tmp_path, file, source):

@@ -16,13 +16,13 @@ from mpsbar.core import auto_free
 from mpsbar.core.actions import (
     AutoFreeRule,
     CancelFree,
-    CheckUp,
     Connect,
     Connected,
     FindTensors,
     Free,
     Freed,
     FreeWhenPossible,
+    InspectPythons,
     Limit,
     Limited,
     ProbeDtypes,
@@ -37,7 +37,7 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Gpu, Machine, Problem
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Worker
-from mpsbar.end_follower import LOOK_AGAIN_SECONDS
+from mpsbar.end_follower import RECHECK_SECONDS
 from mpsbar.monitor import INTERVAL, ON_BATTERY, WATCHED, Monitor
 from mpsbar.system import paths, this_computer
 from mpsbar.system.auto_free_file import SharedAutoFree
@@ -338,7 +338,7 @@ def test_what_was_asked_is_pending_until_it_ends(monitor, monkeypatch):
     assert monitor.latest.pending == frozenset()
 
 
-def test_tensors_and_connections_and_check_ups(monitor, workers, monkeypatch, tmp_path):
+def test_tensors_and_connections_and_inspections(monitor, workers, monkeypatch, tmp_path):
     monkeypatch.setenv("MPSBAR_DATA_DIR", str(tmp_path))
     # Of what torch brought along nothing is listed: on busy cores that alone takes too long.
     worker = workers.start("import gc, torch\ngc.freeze()\nbig = torch.zeros(1 << 20)\n" + IDLE)
@@ -353,8 +353,8 @@ def test_tensors_and_connections_and_check_ups(monitor, workers, monkeypatch, tm
     assert refused.state == "refused"
     assert read_enabled() == []
     monkeypatch.setattr("mpsbar.doctor.pythons.find_pythons", lambda *_: [sys.executable])
-    checkup = monitor.perform(CheckUp()).result(TIMEOUT)
-    assert checkup.pythons[0][0].torch.startswith("2.")
+    doctor_report = monitor.perform(InspectPythons()).result(TIMEOUT)
+    assert doctor_report.pythons[0][0].torch.startswith("2.")
 
 
 def test_a_connected_environment_is_remembered(monitor, monkeypatch, tmp_path):
@@ -493,7 +493,7 @@ def test_an_end_that_someone_waits_for_is_an_alert_and_any_connected_end_an_even
     monitor.tick()
     assert monitor.tick().events == ()
     assert [gone.pid for gone in monitor.latest.ended] == [2]  # shown at once
-    for seconds in LOOK_AGAIN_SECONDS:
+    for seconds in RECHECK_SECONDS:
         assert monitor.latest.events == ()
         later[0] = seconds
         monitor.tick()
@@ -655,7 +655,7 @@ def test_a_probe_is_cancelled_and_ends_with_the_monitor(monitor, monkeypatch):
             ended.append(self.over.wait(TIMEOUT))
             return Probe("/p", "cancelled")
 
-    monkeypatch.setattr("mpsbar.dtypes.runner.Runner", Endless)
+    monkeypatch.setattr("mpsbar.dtypes.runner.ProbeRunner", Endless)
     for end in (monitor.cancel_probe, monitor.close):
         future = monitor.perform(ProbeDtypes())
         wait_for(lambda: monitor.tick().probing == Progress(1, 4), "progress")
@@ -793,7 +793,7 @@ def test_a_choice_for_a_process_whose_start_is_not_known_is_not_kept_in_the_file
     rule = AutoFreeRule(keep_cache_below=100 << 20)
     monitor.set_auto_free(SetAutoFree(worker.pid, None, rule))
     SharedAutoFree().write(SetAutoFree(2, 2.0, rule))  # another monitor's
-    wait_for(lambda: (2, 2.0) in monitor._auto_free._rules, "both")
+    wait_for(lambda: (2, 2.0) in monitor._auto_freer._auto_free._rules, "both")
     seen = monitor.ticks
     wait_for(lambda: monitor.ticks > seen + 2, "a reading with both")
     assert monitor.latest.auto_free[worker.pid].rule == rule

@@ -39,7 +39,7 @@ def list_rows(rows):
 freed = {4711: Freed(4711, "train.py", "done", 3 << 30, 0.04)}
 for state in (APP, UiState()):
     menu = build_menu(replace(SCENE, freed=tuple(freed.values())) if isinstance(SCENE.freed, tuple) else SCENE, state)
-    shown[f"menu of {'the app' if state.is_app else 'the command'}"] = "\\n".join(
+    shown[f"menu of {'the app' if state.is_clickable else 'the command'}"] = "\\n".join(
         [menu.bar.label, menu.bar.tooltip, *list_rows(menu.rows)]
     )
 
@@ -54,9 +54,9 @@ from mpsbar.dtypes.table import render_probe
 from mpsbar.dtypes.verdicts import find_changes
 shown["probe"] = render_probe(BAD, TERMINAL, "/data/probes/mps.json", find_changes(make_probe(torch="2.12.0"), BAD))
 
-from doctor.test_render import CHECKUP
+from doctor.test_render import DOCTOR_REPORT
 from mpsbar.doctor.render import render_doctor
-shown["doctor"] = render_doctor(CHECKUP, "/Users/me")
+shown["doctor"] = render_doctor(DOCTOR_REPORT, "/Users/me")
 
 from report_kit import make_ends, make_page, read_text
 from mpsbar.cli.ended_runs import render
@@ -64,12 +64,12 @@ shown["report"] = read_text(make_page())
 shown["why"] = "\\n".join(map(render, make_ends()))
 
 from dtypes.compare.test_text import DATA, EVERY_TEXT
-from mpsbar.dtypes.compare import text as compare_text
+from mpsbar.dtypes.compare import render as compare_render, text as compare_text
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text.cells import width
 compare_text.use_language(_, ngettext, width)
-shown["compare"] = "\\n".join(map(compare_text.render_text, (DATA, EVERY_TEXT)))
-shown["compare in a notebook"] = compare_text.render_html(EVERY_TEXT)
+shown["compare"] = "\\n".join(map(compare_render.render_text, (DATA, EVERY_TEXT)))
+shown["compare in a notebook"] = compare_render.render_html(EVERY_TEXT)
 
 from mpsbar.agent import notebook, notebook_card, notebook_text
 number = dict.fromkeys(("allocated", "reserved", "driver", "peak", "budget"), 1 << 20)
@@ -105,7 +105,7 @@ async def look_around(p):
     await p.press("escape", "s")
     shown["question in top"] = p.screen()
 
-play(FakeMonitor(list(build_series())[-1]), look_around, (160, 60))
+play(FakeMonitor(list(build_series())[-1]), look_around, (150, 60))
 print(json.dumps(shown))
 """
 # Names, units and codes: the same in every language.

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.starts_processes
 READINGS = {
     "SPACING": 0.5,
     "WARM_UP": 4,
-    "LEAST_STEADY": 12,
+    "MIN_STEADY": 12,
     "RECENT": 12,
     "RECOVERED_READINGS": 6,
     "SCATTER": 0.0,
@@ -56,7 +56,7 @@ def test_a_loop_that_is_slowed_down_is_told(workers, monkeypatch):
         tick()
         run = monitor._trends.speeds._runs.get(worker.pid)
         readings = sum(len(phase) for phase in run.phases.values()) if run else 0
-        return readings > slow_down.WARM_UP + slow_down.LEAST_STEADY + slow_down.RECENT
+        return readings > slow_down.WARM_UP + slow_down.MIN_STEADY + slow_down.RECENT
 
     try:
         wait_for(has_steady_speed, "a steady speed")

@@ -70,7 +70,7 @@ _PLAIN = (
 )  # fmt: skip
 
 _WAITS = _FUNCTIONS | _METHODS
-_MOST_SITES = 100
+_MAX_SITES = 100
 # Kept for the length of a job, which looks at the same threads several times.
 call_sites: "dict[tuple[CodeType, int], Optional[CallSite]]" = {}
 
@@ -96,7 +96,7 @@ def _find_site(code: CodeType, offset: int) -> Optional[CallSite]:
     if key in call_sites:
         return call_sites[key]
     found = find_call_site(code, offset)
-    if len(call_sites) < _MOST_SITES:
+    if len(call_sites) < _MAX_SITES:
         call_sites[key] = found
     return found
 

@@ -17,7 +17,7 @@ _JUMPS = frozenset(opcode.hasjrel) | frozenset(opcode.hasjabs)
 _VERSION = sys.version_info[:2]
 _NEWEST = (3, 14)  # each version has other bytecode
 # Expressions are short; a longer one is not worth a longer look.
-_MOST_INSTRUCTIONS = 200
+_MAX_INSTRUCTIONS = 200
 
 CALLS = frozenset((
     "CALL", "CALL_KW", "CALL_FUNCTION", "CALL_METHOD", "CALL_FUNCTION_KW", "CALL_FUNCTION_EX",
@@ -107,7 +107,7 @@ def _go_back(raw: bytes, offset: int, needed: int) -> "list[Instruction]":
     found: list[Instruction] = []
     while needed > 0:
         offset = _previous(raw, offset)
-        if offset < 0 or len(found) > _MOST_INSTRUCTIONS:
+        if offset < 0 or len(found) > _MAX_INSTRUCTIONS:
             return []
         instruction = _decode(raw, offset)
         effect = effect_of(instruction)

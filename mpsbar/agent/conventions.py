@@ -7,12 +7,12 @@ ENDED_NAME = "%013d-%d.json"
 # A file of this name in the run directory turns it off: the setting `last_words`.
 NO_LAST_WORDS = "no-last-words"
 # More files than anyone reads: the oldest go.
-MOST_ENDED_FILES = 500
-MOST_FALLBACKS = 10  # in one record
+MAX_ENDED_FILES = 500
+MAX_FALLBACKS = 10  # in one record
 
 # Less is no limit anyone means, and its ratio of a large budget would be rounded to 0: no limit.
-LEAST_LIMIT = 64 << 20
-MOST_LIMIT = 1 << 50
+MIN_LIMIT = 64 << 20
+MAX_LIMIT = 1 << 50
 # What `mpsbar run --limit` gives its command, in bytes; torch reads variables of its own.
 LIMIT_VARIABLE = "MPSBAR_LIMIT"
 

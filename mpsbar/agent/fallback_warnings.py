@@ -16,14 +16,14 @@ PATTERN = r"(?s).*fall(ing|s)? ?back.*CPU"
 _FALLBACK = re.compile(PATTERN, re.IGNORECASE)
 _OPERATOR = re.compile(r"operator '([\w:.]{1,100})'")
 _FUNCTION = re.compile(r"(\w{1,60}): MPS implementation")
-_MOST_TEXT = 200
-_MOST_LOOKED_AT = 1000
+_MAX_TEXT = 200
+_MAX_LOOKED_AT = 1000
 # The end of a host may cost 2 ms, of which the rest of the record takes one. A module that was not
 # used for long takes 0.6 µs, because it is in no cache; to ask the clock takes about as much.
-MOST_SECONDS = 0.00075  # of CPU time
+MAX_SECONDS = 0.00075  # of CPU time
 _MODULES_AT_ONCE = 50
 # A warning with a number in its text is noted anew each time, so there may be any number of notes.
-_MOST_NOTES = 1000
+_MAX_NOTES = 1000
 CUT = "cut"
 _NOTES = "__warningregistry__"
 # Where an operation is called most often; torch's other modules are older than the host's own.
@@ -45,7 +45,7 @@ def is_fallback(text: str) -> bool:
 def name_operation(text: str) -> str:
     """Returns the operator in the warning, or what the warning says where it names none."""
     found = _OPERATOR.search(text) or _FUNCTION.match(text)
-    return found[1] if found else text.partition(" (Triggered")[0][:_MOST_TEXT]
+    return found[1] if found else text.partition(" (Triggered")[0][:_MAX_TEXT]
 
 
 def find_first() -> "Union[list[str], str, None]":
@@ -54,8 +54,8 @@ def find_first() -> "Union[list[str], str, None]":
 
     Only for the main thread at its end: nothing here may be the last to hold a module.
     """
-    end = thread_time() + MOST_SECONDS
-    notes = _MOST_NOTES
+    end = thread_time() + MAX_SECONDS
+    notes = _MAX_NOTES
     newest = reversed(sys.modules.values())
     modules = [*map(sys.modules.get, _FIRST), *islice(newest, _MODULES_AT_ONCE)]
     while modules:
@@ -87,7 +87,7 @@ def _find_in(registry: "dict[Any, Any]", most: int) -> "Optional[tuple[str, int]
         text, _, line = key
         if type(text) is not str or type(line) is not int:
             continue
-        start = text[:_MOST_LOOKED_AT]
+        start = text[:_MAX_LOOKED_AT]
         if "MPS" in start and is_fallback(start):
             return start, line
     return None
@@ -99,4 +99,4 @@ def _find_file(names: "dict[str, Any]") -> Any:
 
 
 def _say_place(file: Any, line: int) -> str:
-    return f"{os.path.abspath(file)[-_MOST_TEXT:]}:{line}" if type(file) is str else ""
+    return f"{os.path.abspath(file)[-_MAX_TEXT:]}:{line}" if type(file) is str else ""

@@ -18,8 +18,8 @@ from . import gil_io
 from .conventions import EXPLAIN_VARIABLE, PROFILE_VARIABLE
 from .fallback_warnings import PATTERN, is_fallback, name_operation
 
-MOST_OPERATIONS = 100
-_MOST_TEXT = 200
+MAX_OPERATIONS = 100
+_MAX_TEXT = 200
 
 _counts: "dict[str, list[Any]]" = {}  # by name: how often, the line of the first
 _total = 0  # of all of them, for `stats`
@@ -41,7 +41,7 @@ def summarise() -> "list[list[Any]]":
     if _pid != os.getpid():
         return []
     found = [[name, count, where] for name, (count, where) in _counts.items()]
-    return sorted(found, key=lambda entry: -entry[1])[:MOST_OPERATIONS]
+    return sorted(found, key=lambda entry: -entry[1])[:MAX_OPERATIONS]
 
 
 def read_total() -> "Optional[int]":
@@ -84,7 +84,7 @@ def _count(text: str) -> bool:
     name = name_operation(text)
     entry = _counts.get(name)
     if entry is None:
-        if len(_counts) >= MOST_OPERATIONS:
+        if len(_counts) >= MAX_OPERATIONS:
             return False
         entry = _counts[name] = [0, _find_line(sys._getframe(2))]
     entry[0] += 1
@@ -100,7 +100,7 @@ def _find_line(frame: "Optional[FrameType]") -> str:
         file = frame.f_code.co_filename
         is_ours = file in (__file__, warnings.__file__) or file.startswith("<frozen")
         if not is_ours and not (folder and file.startswith(folder + os.sep)):
-            return f"{file[-_MOST_TEXT:]}:{frame.f_lineno}"
+            return f"{file[-_MAX_TEXT:]}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
 

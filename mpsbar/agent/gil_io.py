@@ -53,8 +53,8 @@ for _call in (_read, _write):
     _call.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t]
     _call.restype = ctypes.c_ssize_t
 _CLOSED_AT_EXEC = getattr(os, "O_CLOEXEC", 0)
-_MOST_READ = 1024
-_ReadBuffer = ctypes.c_char * _MOST_READ  # the class, made once too
+_MAX_READ = 1024
+_ReadBuffer = ctypes.c_char * _MAX_READ  # the class, made once too
 
 _memset = _libc.memset
 
@@ -261,7 +261,7 @@ def _run(steps: "Iterator[Any]", *results: "deque[int]") -> None:
 def read_file(path: bytes) -> bytes:
     """Reads the first kB of a file that can be read at once, as those of /proc."""
     memory = _ReadBuffer()
-    _, length = _with_file(path, os.O_RDONLY, _read, ctypes.addressof(memory), _MOST_READ)
+    _, length = _with_file(path, os.O_RDONLY, _read, ctypes.addressof(memory), _MAX_READ)
     if length < 0:
         raise OSError(f"cannot read {os.fsdecode(path)}")
     return memory.raw[:length]

@@ -8,7 +8,7 @@ from .gc_pause import CollectorPause
 from .pacing import TOO_OFTEN, JobPace
 from .protocol import Message
 
-MOST_JOBS = 8  # each limit that is asked for is a job of its own
+MAX_JOBS = 8  # each limit that is asked for is a job of its own
 
 
 class Job:
@@ -46,7 +46,7 @@ class JobQueue:
                 break
         else:
             answer = self._pace.find_answer(time.monotonic(), identity)
-            if answer is None and len(self._jobs) >= MOST_JOBS:
+            if answer is None and len(self._jobs) >= MAX_JOBS:
                 answer = TOO_OFTEN
             if answer is not None:
                 return _during_rest(answer) if params.get("when_possible") is True else answer

@@ -20,16 +20,16 @@ from .backends import IN_USE, NOT_KNOWN, mps
 from .conventions import (
     ENDED_FOLDER,
     ENDED_NAME,
-    MOST_ENDED_FILES,
-    MOST_FALLBACKS,
+    MAX_ENDED_FILES,
+    MAX_FALLBACKS,
     NO_LAST_WORDS,
 )
 from .secrets import cut_options, find_module, has_value, is_code, mask, shorten_home, shorten_title
 
-_MOST_REMOVED = 20  # of the oldest files, at each end
-MOST_TEXT = 200
-_MOST_NAME = 100
-_MOST_FRAMES = 5000
+_MAX_REMOVED = 20  # of the oldest files, at each end
+MAX_TEXT = 200
+_MAX_NAME = 100
+_MAX_FRAMES = 5000
 # struct proc_bsdinfo of macOS's libproc: the start in seconds and microseconds.
 _BSD_INFO = struct.Struct("=120xQQ")
 _BSD_INFO_FLAVOR = 3
@@ -126,7 +126,7 @@ def _read_fallbacks() -> "dict[str, Any]":
     """
     fallbacks = sys.modules.get(f"{__package__}.fallbacks")
     if fallbacks is not None:
-        return {"fallbacks": fallbacks.summarise()[:MOST_FALLBACKS], "fallback_seen": None}
+        return {"fallbacks": fallbacks.summarise()[:MAX_FALLBACKS], "fallback_seen": None}
     seen: Any = fallback_warnings.CUT
     try:
         may_have_some = mps.state(None) in (IN_USE, NOT_KNOWN)
@@ -156,7 +156,7 @@ def _name_type(kind: type) -> str:
     module = getattr(kind, "__module__", "")
     name = getattr(kind, "__qualname__", "?")
     full = name if module in ("builtins", "__main__") else f"{module}.{name}"
-    return full[:_MOST_NAME]
+    return full[:_MAX_NAME]
 
 
 def _first_line(error: BaseException) -> str:
@@ -168,14 +168,14 @@ def _first_line(error: BaseException) -> str:
     except Exception:  # noqa: BLE001 - the host's own class
         return ""
     # Cut before anything else: it may be as long as a batch. A home may lie across the cut.
-    start = text[: 4 * MOST_TEXT]
+    start = text[: 4 * MAX_TEXT]
     if len(start) < len(text):
         # A key that the cut goes through is not known by its shape any more.
         start = start.rpartition(" ")[0] or start
     line = start.lstrip().partition("\n")[0]
     line = shorten_home(mask(line), user_folders._homes.get(os.geteuid()))
     # Compiled only where there is a path: the host waits.
-    return (re.sub(_HOME, "~", line) if "/" in line else line)[:MOST_TEXT]
+    return (re.sub(_HOME, "~", line) if "/" in line else line)[:MAX_TEXT]
 
 
 def _find_place(trace: Optional[TracebackType]) -> str:
@@ -183,10 +183,10 @@ def _find_place(trace: Optional[TracebackType]) -> str:
     if trace is None:
         return ""
     steps = 0
-    while trace.tb_next is not None and steps < _MOST_FRAMES:
+    while trace.tb_next is not None and steps < _MAX_FRAMES:
         trace, steps = trace.tb_next, steps + 1
     name = os.path.basename(trace.tb_frame.f_code.co_filename)
-    return f"{name[:_MOST_NAME]}:{trace.tb_lineno}"
+    return f"{name[:_MAX_NAME]}:{trace.tb_lineno}"
 
 
 def _is_of_main(trace: Optional[TracebackType]) -> bool:
@@ -242,10 +242,10 @@ def _write(folder: str, record: "dict[str, Any]") -> None:
 
 def _remove_oldest(folder: str) -> None:
     names = os.listdir(folder)
-    if len(names) < MOST_ENDED_FILES:
+    if len(names) < MAX_ENDED_FILES:
         return
     for name in sorted(names, key=lambda name: name.lstrip("."))[
-        : min(_MOST_REMOVED, len(names) - MOST_ENDED_FILES + 1)
+        : min(_MAX_REMOVED, len(names) - MAX_ENDED_FILES + 1)
     ]:
         try:
             os.unlink(os.path.join(folder, name))

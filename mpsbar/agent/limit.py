@@ -6,7 +6,7 @@ from typing import Any, Callable, Optional
 
 from .all_backends import BACKENDS
 from .backends import IN_USE, NOT_INITIALISED, NOT_KNOWN
-from .conventions import LEAST_LIMIT, LIMIT_VARIABLE, MOST_LIMIT
+from .conventions import LIMIT_VARIABLE, MAX_LIMIT, MIN_LIMIT
 from .frameworks import FRAMEWORKS
 from .gc_pause import CollectorPause, call_directly
 from .main_thread import MainThreadJob
@@ -116,8 +116,8 @@ def parse_limit(params: "dict[str, Any]") -> Optional[int]:
     value = params.get("bytes", False)
     if value is None:
         return None
-    if type(value) is not int or not LEAST_LIMIT <= value <= MOST_LIMIT:
-        raise ValueError(f"bytes must be null, or a number from {LEAST_LIMIT} to {MOST_LIMIT}")
+    if type(value) is not int or not MIN_LIMIT <= value <= MAX_LIMIT:
+        raise ValueError(f"bytes must be null, or a number from {MIN_LIMIT} to {MAX_LIMIT}")
     return value
 
 
@@ -129,7 +129,7 @@ def limit_at_import(module: str) -> None:
     try:
         names = {framework.name for framework in FRAMEWORKS if framework.module == module}
         limit = int(os.environ[LIMIT_VARIABLE])
-        for backend in BACKENDS if LEAST_LIMIT <= limit <= MOST_LIMIT else ():
+        for backend in BACKENDS if MIN_LIMIT <= limit <= MAX_LIMIT else ():
             if backend.FRAMEWORK in names and backend.CAN_LIMIT and backend.LIMIT_AT_IMPORT:
                 backend.set_limit(limit, call_directly)
     except Exception:  # noqa: BLE001, S110 - no limit was asked for, or this MLX has none

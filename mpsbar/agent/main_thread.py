@@ -28,7 +28,7 @@ _RETRY_AFTER_PROOF_SECONDS = 0.05
 # Under a debugger, deep in calls or on busy cores it costs far more: afterwards so many times as
 # long is the host's, up to the seconds below.
 _REST_FACTOR = 10.0
-_MOST_REST_SECONDS = 1.0
+_MAX_REST_SECONDS = 1.0
 # How long a job that may run beside a computing main thread waits for main to run it itself.
 _MAIN_FIRST_SECONDS = 0.1
 # Main runs a pending call within milliseconds, unless it is in C code; busy cores need more.
@@ -270,7 +270,7 @@ class MainThreadJob:
             if not ours:
                 raise
         finally:
-            self._rests_until = _end_of_rest(self._attempt_began, _MOST_REST_SECONDS)
+            self._rests_until = _end_of_rest(self._attempt_began, _MAX_REST_SECONDS)
 
     def _attempt_on_main(self, frame: Optional[FrameType], now: float) -> None:
         self._next_call, self._loop_woken = 0.0, False

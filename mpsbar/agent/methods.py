@@ -13,7 +13,7 @@ from .free import FreeJob, read_last_free, remember
 from .gc_pause import CollectorPause
 from .limit import LimitJob, parse_limit
 from .notebook import find_name
-from .pending_free import MOST_SECONDS, SECONDS, PendingFree, describe_pending, start_pending
+from .pending_free import MAX_SECONDS, SECONDS, PendingFree, describe_pending, start_pending
 from .progress.optimizer_steps import count_steps
 from .progress.reader import ProgressReader
 from .protocol import Message
@@ -59,7 +59,7 @@ def identify_job(method: str, params: Message) -> JobIdentity:
 
 def start_pending_free(params: Message) -> PendingFree:
     """Keeps a Free until a safe moment comes."""
-    return start_pending(_gpu_client(params), _seconds(params, SECONDS, MOST_SECONDS))
+    return start_pending(_gpu_client(params), _seconds(params, SECONDS, MAX_SECONDS))
 
 
 def start_attempt(pending: PendingFree, seconds: float, pause: CollectorPause) -> FreeJob:

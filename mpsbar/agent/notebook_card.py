@@ -8,7 +8,7 @@ from .language import _
 from .notebook_text import size
 from .protocol import JobAnswer, Message
 
-_MOST_GROUPS = 12
+_MAX_GROUPS = 12
 # Colors that can be told apart on a light and on a dark page.
 _BAR = (
     '<div style="background:rgba(128,128,128,.25);border-radius:3px;height:8px;width:220px;'
@@ -67,9 +67,9 @@ def describe_tensors(report: JobAnswer) -> str:
     lines = [
         f"{size(group['bytes']):>8}  {group['count']} × {group['dtype']} {group['shape']}  "
         f"{group['device']}"
-        for group in report["groups"][:_MOST_GROUPS]
+        for group in report["groups"][:_MAX_GROUPS]
     ]
-    rest = sum(group["bytes"] for group in report["groups"][_MOST_GROUPS:])
+    rest = sum(group["bytes"] for group in report["groups"][_MAX_GROUPS:])
     rest += report["others"]["bytes"]
     if rest:
         lines.append(_("{size}  other tensors").format(size=f"{size(rest):>8}"))

@@ -8,7 +8,7 @@ REST_FACTOR = 20.0
 # What a few clicks may cost before that begins to matter.
 PAUSES_AT_ONCE_SECONDS = 0.25
 # Even a job that did next to nothing has woken the host's threads a few times.
-LEAST_PAUSE_SECONDS = 0.005
+MIN_PAUSE_SECONDS = 0.005
 # The answer to a request that comes too soon and differs from the last one.
 TOO_OFTEN: "dict[str, Any]" = {"state": "busy", "reason": {"code": "too_often", "where": None}}
 
@@ -44,7 +44,7 @@ class JobPace:
     ) -> None:
         """Notes that a job has ended that made its host wait for `paused` seconds."""
         self._answer, self._ended, self._identity = answer, now, identity
-        self._rests_until = self._allowance.spend(max(paused, LEAST_PAUSE_SECONDS), now)
+        self._rests_until = self._allowance.spend(max(paused, MIN_PAUSE_SECONDS), now)
 
     def is_resting(self, now: float) -> bool:
         return self._answer is not None and now < self._rests_until

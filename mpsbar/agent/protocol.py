@@ -6,8 +6,8 @@ from typing import Any, Optional
 PROTOCOL = 1
 MAX_LINE = 64 * 1024
 # Of an id, which each answer repeats; and the numbers that every JSON reader has exactly.
-MOST_ID_CHARACTERS = 100
-MOST_NUMBER = 2**53
+MAX_ID_CHARACTERS = 100
+MAX_NUMBER = 2**53
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -84,9 +84,9 @@ def parse_request(line: bytes) -> "tuple[Any, str, Message]":
         raise ProtocolError(INVALID_REQUEST, "not a JSON-RPC 2.0 request")
     if isinstance(number, bool) or not isinstance(number, (int, str)):
         raise ProtocolError(INVALID_REQUEST, "the id must be a number or a string")
-    if len(number) > MOST_ID_CHARACTERS if isinstance(number, str) else abs(number) > MOST_NUMBER:
+    if len(number) > MAX_ID_CHARACTERS if isinstance(number, str) else abs(number) > MAX_NUMBER:
         raise ProtocolError(
-            INVALID_REQUEST, f"the id is longer than {MOST_ID_CHARACTERS} characters"
+            INVALID_REQUEST, f"the id is longer than {MAX_ID_CHARACTERS} characters"
         )
     if not isinstance(params, dict):
         raise ProtocolError(INVALID_PARAMS, "params must be an object")

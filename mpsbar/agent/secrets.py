@@ -47,7 +47,7 @@ _IN_ISSUED = (
 _IN_NAMED = ("-----begin ", "://", "bearer ", "bas")
 _KEYWORD_PARTS = ("pass", "secret", "token", "key", "auth", "credent", "cook")
 _ASSIGNING = frozenset("=:%")
-_LEAST_RANDOM = 24
+_MIN_RANDOM = 24
 _TO_WORDS = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "+")}
 
 
@@ -68,7 +68,7 @@ def _find_kinds(text: str) -> "tuple[str, ...]":
     parts = _IN_NAMED if _ASSIGNING.isdisjoint(text) else (*_IN_NAMED, *_KEYWORD_PARTS)
     if any(part in small for part in parts):
         kinds.append(_NAMED)
-    if any(len(word) >= _LEAST_RANDOM for word in text.translate(_TO_WORDS).split()):
+    if any(len(word) >= _MIN_RANDOM for word in text.translate(_TO_WORDS).split()):
         kinds.append(_RANDOM)
     return tuple(kinds)
 

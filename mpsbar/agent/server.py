@@ -20,9 +20,9 @@ CHECK_SECONDS = 30.0
 CHECK_AFTER_JOB_SECONDS = 1.0
 BIND_AGAIN_SECONDS = 1.0
 STEP_SECONDS = 0.002
-MOST_CONNECTIONS = 64
+MAX_CONNECTIONS = 64
 ACCEPTED_AT_ONCE = 16
-MOST_WAITING = 100  # answers that one connection may wait for
+MAX_WAITING = 100  # answers that one connection may wait for
 # Each round of answers makes the host's thread wait for the GIL once (make bench, training): in the
 # long run this many a second, however many ask; a person's few clicks are never slowed.
 ROUNDS_PER_SECOND = 10.0
@@ -30,12 +30,12 @@ ROUNDS_AT_ONCE = 10.0
 # A round in which clients only came or went does less.
 QUIET_ROUND = 0.25
 # A monitor asks for one thing or two at once. Of who sends more, the rest waits for other rounds.
-MOST_ANSWERED_AT_ONCE = 8
+MAX_ANSWERED_AT_ONCE = 8
 # Rounds that cost this much CPU together are followed by a rest; those of a few monitors never do.
 WORK_AT_ONCE_SECONDS = 0.05
 # Longer than this, and the host would run without collections whenever it gets the GIL from us.
 AT_A_STRETCH_SECONDS = 0.001
-MOST_UNREAD = 4 * protocol.MAX_LINE
+MAX_UNREAD = 4 * protocol.MAX_LINE
 
 
 class Connection:
@@ -60,10 +60,10 @@ class Agent:
     def __init__(self) -> None:
         self.pid = os.getpid()
         self._directories = user_folders.find_run_folders()
-        self._listener = bind(self._directories, MOST_CONNECTIONS)
+        self._listener = bind(self._directories, MAX_CONNECTIONS)
         self._pause = CollectorPause()
         self._buffer = gil_io.ReceiveBuffer()
-        self._polled = (gil_io.PollEntry * (MOST_CONNECTIONS + 1))()
+        self._polled = (gil_io.PollEntry * (MAX_CONNECTIONS + 1))()
         self._connections: list[Connection] = []
         self._jobs = JobQueue(self._pause)
         self._stopping = False
@@ -232,7 +232,7 @@ class Agent:
         if not is_same_user(number):
             gil_io.close_ours(number, path)
             return
-        if len(self._connections) >= MOST_CONNECTIONS:
+        if len(self._connections) >= MAX_CONNECTIONS:
             # Whoever keeps all of them busy must not lock the monitor out.
             self._drop(min(self._connections, key=lambda each: (each.waiting, each.last_heard)))
         self._connections.append(Connection(number, path, time.monotonic()))
@@ -256,7 +256,7 @@ class Agent:
         connection.lines.extend(protocol.split_lines(connection.unparsed))
 
     def _answer_some(self, connection: Connection) -> None:
-        for _ in range(min(MOST_ANSWERED_AT_ONCE, len(connection.lines))):
+        for _ in range(min(MAX_ANSWERED_AT_ONCE, len(connection.lines))):
             if connection.ended:
                 connection.lines.clear()
                 break
@@ -293,7 +293,7 @@ class Agent:
                 del connection.unread[:sent]
             except (BlockingIOError, InterruptedError):
                 pass
-        if len(connection.unread) > MOST_UNREAD:
+        if len(connection.unread) > MAX_UNREAD:
             raise OSError("the client does not read")
         if connection.ended and not connection.unread and not connection.waiting:
             raise OSError("all is said")
@@ -311,7 +311,7 @@ class Agent:
     def _ask_job(
         self, connection: Connection, number: Any, identity: methods.JobIdentity, params: Message
     ) -> None:
-        if connection.waiting >= MOST_WAITING:
+        if connection.waiting >= MAX_WAITING:
             raise OSError("the client asks without end")
         answer = self._jobs.ask(identity, params, (connection, number))
         if answer is None:
@@ -357,7 +357,7 @@ class Agent:
         """
         old = self._listener
         try:
-            self._listener = bind(self._directories, MOST_CONNECTIONS)
+            self._listener = bind(self._directories, MAX_CONNECTIONS)
         except OSError:
             return  # at the next check
         gil_io.close_ours(old.number, old.bound)

@@ -21,7 +21,7 @@ DEADLINE_SECONDS = 5.0
 SCAN_SECONDS = 0.2
 # Off main all must be done, and dropped, while no other thread can run: this long before that ends.
 SPARE_SECONDS = 0.05
-MOST_GROUPS = 50
+MAX_GROUPS = 50
 
 Key = tuple[str, str, str]
 
@@ -206,7 +206,7 @@ def _report(
     cut_short: bool,
 ) -> JobAnswer:
     ranked = sorted(groups.items(), key=lambda item: -item[1][1])
-    rest = [numbers for _, numbers in ranked[MOST_GROUPS:]]
+    rest = [numbers for _, numbers in ranked[MAX_GROUPS:]]
     visible: dict[str, int] = {}
     for (device, _, _), (_, size) in ranked:
         visible[device] = visible.get(device, 0) + size
@@ -214,7 +214,7 @@ def _report(
         "state": "done",
         "groups": [
             {"device": d, "dtype": t, "shape": s[:80], "count": n, "bytes": b}
-            for (d, t, s), (n, b) in ranked[:MOST_GROUPS]
+            for (d, t, s), (n, b) in ranked[:MAX_GROUPS]
         ],
         "others": {"count": sum(n for n, _ in rest), "bytes": sum(b for _, b in rest)},
         # What C++ holds (autograd's saved tensors, kernels' buffers), and alignment.

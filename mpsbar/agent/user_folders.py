@@ -15,7 +15,7 @@ from typing import Optional
 # sun_path is 104 bytes on macOS, with the NUL.
 MAX_PATH = 103
 # pid_t; no kernel gives numbers this high.
-MOST_PID = 2**31 - 1
+MAX_PID = 2**31 - 1
 # By user, asked once: on macOS the password database is another process, reached by a connection
 # that a forked child must not use.
 _homes: "dict[int, str]" = {}
@@ -105,7 +105,7 @@ def list_directory(directory: str) -> "list[tuple[int, str]]":
     found = []
     for name in os.listdir(directory):
         match = re.fullmatch(r"([1-9]\d{0,9})\.sock", name)
-        if match and int(match.group(1)) <= MOST_PID:
+        if match and int(match.group(1)) <= MAX_PID:
             found.append((int(match.group(1)), os.path.join(directory, name)))
     return found
 

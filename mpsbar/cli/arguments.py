@@ -1,4 +1,4 @@
-"""What verbs share for arguments: the style of errors and help, and types of arguments."""
+"""What commands share for arguments: the style of errors and help, and types of arguments."""
 
 import argparse
 import os
@@ -11,7 +11,7 @@ from mpsbar.language import _, ngettext
 # among ours.
 _argparse: Any = argparse
 _argparse._, _argparse.ngettext = _, ngettext
-# What a limit means, in the help of each verb that sets one.
+# What a limit means, in the help of each command that sets one.
 ABOVE_TORCH = _(
     "Above it PyTorch (MPS) first returns its cache, then raises its usual out-of-memory error, "
     "which ends most programs."

@@ -56,7 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from mpsbar.dtypes.compare.text import render_text, use_language
+    from mpsbar.dtypes.compare.render import render_text
+    from mpsbar.dtypes.compare.text import use_language
     from mpsbar.dtypes.compare_runner import CompareRunner
     from mpsbar.ui.text.cells import width
 

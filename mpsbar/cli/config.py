@@ -9,8 +9,8 @@ from mpsbar.language import _
 DESCRIPTION = _(
     "path: where the settings file is, or would be. edit: open it in $VISUAL or $EDITOR (else nano "
     "or vi), with every setting as a comment where there is no file yet, then validate it. print: "
-    "the settings in force and where each comes from: the default, the file or, first of all, an "
-    "environment variable. validate: every mistake in them, one per line. Exit code 0: no mistake, "
+    "each setting and its source: the default, the file, or an environment variable, which takes "
+    "precedence. validate: every mistake in them, one per line. Exit code 0: no mistake, "
     "1: mistakes (validate and edit only), 2: wrong arguments."
 )
 EXAMPLES = (
@@ -88,12 +88,12 @@ def _print() -> int:
 
 def _validate() -> int:
     from mpsbar.system.settings_file import read_settings
-    from mpsbar.ui.text.settings import settings_are_well
+    from mpsbar.ui.text.settings import say_settings_ok
 
     loaded = read_settings()
     for complaint in loaded.complaints:
         print(complaint)
     if loaded.complaints:
         return 1
-    print(settings_are_well(loaded, os.path.lexists(loaded.file)))
+    print(say_settings_ok(loaded, os.path.lexists(loaded.file)))
     return 0

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 # Importing torch on a cold, busy machine has taken this long.
 START_SECONDS = 120.0
-_HINT = _("""That was mpsbar top with workers of its own. With yours:
+_HINT = _("""That was mpsbar top with demo workers. To use it with yours:
   mpsbar run python train.py     start one connected
-  mpsbar enable                  connect all that this environment runs from now on
+  mpsbar enable                  connect everything this environment runs from now on
   mpsbar top                     watch them; ? lists the keys
   mpsbar demo --recorded         a recorded Mac""")
 _SCRIPTS = Path(__file__).parent / "demo_workers"
@@ -127,7 +127,7 @@ def plan_workers() -> dict[str, dict[str, str]]:
 
 
 def _has_software_mps() -> bool:
-    """Whether the tests' MPS in software is here, and this torch can be used with it."""
+    """Returns whether the tests' MPS in software is here and works with this torch."""
     found = importlib.util.find_spec("softmps")
     return found is not None and not importlib.import_module("softmps").why_not()
 
@@ -231,7 +231,7 @@ def _press_free(monitor: "Monitor", menu: "Menu", worker: "Worker") -> "Freed":
     (action,) = free.actions
     assert isinstance(action, Free)
     outcome = monitor.perform(action).result()
-    print(outcomes.freed(outcome))
+    print(outcomes.say_freed(outcome))
     return outcome
 
 
@@ -249,6 +249,6 @@ def _stay(monitor: "Monitor") -> None:
 def _draw(snapshot: "Snapshot") -> None:
     from mpsbar.ui.menu import build_menu
 
-    live = _("Live until Ctrl-C.")
+    live = _("Press Ctrl-C to stop.")
     sys.stdout.write(f"{HOME_AND_CLEAR}{build_menu(snapshot)}\n\n{live}\n")
     sys.stdout.flush()

@@ -14,12 +14,12 @@ from mpsbar.language import _
 
 if TYPE_CHECKING:
     from mpsbar.core.snapshot import Snapshot
-    from mpsbar.doctor.rules import Checkup
+    from mpsbar.doctor.rules import DoctorReport
 
 DESCRIPTION = _(
     "Checks the Pythons of running torch processes, of enabled environments, the active one and "
     "python3: torch's version, whether MPS is built and available and if not, why, the device a "
-    "script would get, and PYTORCH_* variables that do harm. Each is checked in a short-lived "
+    "script would get, and harmful PYTORCH_* variables. Each is checked in a short-lived "
     "process of its own. Exit code 0: no problems, 1: a problem was found or the named Python has "
     "no torch, 2: wrong arguments."
 )
@@ -52,28 +52,28 @@ def run(options: argparse.Namespace) -> int:
         return 2
     if options.self_test:
         return _test_self(options)
-    from mpsbar.doctor.render import build_doctor, render_doctor
+    from mpsbar.doctor.render import build_doctor_json, render_doctor
 
     snapshot = read_snapshot()
     named = options.python is not None
-    checkup = check_up_pythons(snapshot, [find_python(options.python)] if named else None)
+    report = make_doctor_report(snapshot, [find_python(options.python)] if named else None)
     if options.json:
-        print(json.dumps(build_doctor(checkup)))
+        print(json.dumps(build_doctor_json(report)))
     elif named:
-        print(render_doctor(checkup, str(Path.home())))
+        print(render_doctor(report, str(Path.home())))
     else:
-        print(_render_whole(snapshot, checkup).rstrip("\n"))
-    has_no_torch = all(device.ended == "no_torch" for device, _found in checkup.pythons)
-    return 1 if checkup.worries or (named and has_no_torch) else 0
+        print(_render_whole(snapshot, report).rstrip("\n"))
+    has_no_torch = all(device.ended == "no_torch" for device, _found in report.pythons)
+    return 1 if report.torch_problems or (named and has_no_torch) else 0
 
 
-def _render_whole(snapshot: "Snapshot", checkup: "Checkup") -> str:
+def _render_whole(snapshot: "Snapshot", report: "DoctorReport") -> str:
     from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
     from mpsbar.dtypes.results import find_result
     from mpsbar.dtypes.summary import render_brief
 
     dtypes = render_brief(find_result(snapshot))
-    return render_diagnostics(read_versions(), snapshot, checkup, str(Path.home()), dtypes)
+    return render_diagnostics(read_versions(), snapshot, report, str(Path.home()), dtypes)
 
 
 def _test_self(options: argparse.Namespace) -> int:
@@ -117,14 +117,14 @@ def _write_readings(python: str | None, share: bool) -> None:
         print(file.read_text(encoding="utf-8"))
 
 
-def check_up_pythons(snapshot: "Snapshot", pythons: list[str] | None = None) -> "Checkup":
+def make_doctor_report(snapshot: "Snapshot", pythons: list[str] | None = None) -> "DoctorReport":
     """Check these, or every Python that is worth it, with progress on a terminal."""
     from dataclasses import replace
 
     from mpsbar.core.machine import Problem
     from mpsbar.desktop.icon_visibility import draws_no_icon, read_icon
     from mpsbar.desktop.notifications import read_delivery
-    from mpsbar.doctor.pythons import check_up, find_pythons
+    from mpsbar.doctor.pythons import find_pythons, inspect_all
     from mpsbar.doctor.render import render_progress
     from mpsbar.system.own_use_file import read_own_use
     from mpsbar.workers.environments import read_enabled
@@ -132,23 +132,22 @@ def check_up_pythons(snapshot: "Snapshot", pythons: list[str] | None = None) -> 
     if pythons is None:
         pythons = find_pythons(snapshot, read_enabled())
     try:
-        checkup = check_up(
+        report = inspect_all(
             snapshot, pythons, lambda done, total: show_progress(render_progress(done, total))
         )
     finally:
         show_progress("")
     if own_use := read_own_use():
-        problems = (*checkup.problems, Problem("own use", own_use))
-        checkup = replace(checkup, problems=problems)
+        problems = (*report.problems, Problem("own use", own_use))
+        report = replace(report, problems=problems)
     if (service := _find_service_problem()) is not None:
-        checkup = replace(checkup, problems=(*checkup.problems, Problem("metrics", service)))
+        report = replace(report, problems=(*report.problems, Problem("metrics", service)))
     no_icon = draws_no_icon() if sys.platform == "darwin" else None
-    return replace(checkup, icon=read_icon(), no_icon=no_icon, alerts=read_delivery())
+    return replace(report, icon=read_icon(), no_icon=no_icon, alerts=read_delivery())
 
 
 def _find_service_problem() -> str | None:
-    """Why the metrics that the setting `export` promises are not served; None: they are, or it is
-    off."""
+    """Returns why the metrics of `export` are not served; None if they are or it is off."""
     from mpsbar.core.addresses import parse_address
     from mpsbar.core.settings import OFF
     from mpsbar.fleet.service import find_service_problem

@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 
 from mpsbar.core.events import EndedProcess
-from mpsbar.core.naming import list_short_names, printable
+from mpsbar.core.naming import is_called, printable
 from mpsbar.language import _
 from mpsbar.system.native_operations import read_native_operations
 from mpsbar.ui.text import endings, wording
@@ -18,15 +18,9 @@ def choose(ends: list[EndedProcess], which: str | None) -> list[EndedProcess]:
         return ends
     if which.isascii() and which.isdigit():
         return [end for end in ends if end.pid == int(which)]
-    name = which.lower()
-    called = [end for end in ends if name in _names_of(end)]
-    return called or [end for end in ends if name in end.name.lower()]
-
-
-def _names_of(end: EndedProcess) -> list[str]:
-    """The names a person may type for it: in full and shorter, with and without .py."""
-    names = [name.lower() for name in (end.name, *list_short_names(end.name))]
-    return [*names, *(name.removesuffix(".py") for name in names)]
+    called = [end for end in ends if is_called(which, end.name)]
+    # Nothing is done to them, so a part of the name is enough.
+    return called or [end for end in ends if which.lower() in end.name.lower()]
 
 
 def render(end: EndedProcess) -> str:

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from mpsbar.agent.frameworks import join_labels
-from mpsbar.cli.output import end_as_at_ctrl_c
+from mpsbar.cli.output import treat_signals_as_ctrl_c
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
 
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     monitor = make_recorder()
     exporter = Exporter(monitor)
     # SIGTERM is how launchd and systemd end a service; the file is removed then too.
-    end_as_at_ctrl_c()
+    treat_signals_as_ctrl_c()
     server = _make_server(options, exporter)
     try:
         if server is not None:

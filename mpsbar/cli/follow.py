@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mpsbar.agent.frameworks import join_labels
-from mpsbar.cli.output import end_as_at_ctrl_c, is_coloured, line_width
+from mpsbar.cli.output import is_coloured, line_width, treat_signals_as_ctrl_c
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SECONDS = 2.0
 _HEAD_EVERY = 20  # lines
 # Readings without it after which it has ended, should nothing tell how.
-_MOST_MISSED = 5
+_MAX_MISSED = 5
 _PID_AND_NAME = 5 + 16 + 2 * 2  # their least widths, and the gaps behind them
 
 
@@ -27,7 +27,7 @@ def follow(pid: int, as_json: bool, seconds: float | None) -> int:
     """Returns when the process has ended, or after Ctrl-C; with --json alone, after one reading."""
     from mpsbar.cli.status import make_recorder
 
-    end_as_at_ctrl_c()
+    treat_signals_as_ctrl_c()
     monitor = make_recorder()
     try:
         snapshot = monitor.read_once()
@@ -58,7 +58,7 @@ def _follow(
 
     lines = _Lines(pid)
     missed, name = 0, str(pid)
-    while missed < _MOST_MISSED:
+    while missed < _MAX_MISSED:
         row = find_row(snapshot, pid)
         if row is not None:
             missed, name = 0, row.cells["NAME"]
@@ -88,7 +88,7 @@ class _Lines:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._printed = 0
-        self._keys: list[str] = []  # of the columns that the last head named
+        self._keys: list[str] = []  # of the columns that the last header named
 
     def render(self, snapshot: "Snapshot", row: "TableRow") -> Iterator[str]:
         from mpsbar.ui.process_table import choose_columns
@@ -106,8 +106,8 @@ class _Lines:
                 name=row.cells["NAME"], pid=self._pid
             )
         if self._printed % _HEAD_EVERY == 0 or keys != self._keys:
-            heads = [cells.fit(c.head, c.width, c.column.to_right) for c in columns]
-            head = "  ".join([cells.fit(_("TIME"), len(clock)), *heads]).rstrip()
+            headers = [cells.fit(c.header, c.width, c.column.to_right) for c in columns]
+            head = "  ".join([cells.fit(_("TIME"), len(clock)), *headers]).rstrip()
             yield (cells.in_colour if is_coloured() else cells.plain)(head, "head")
         self._keys = keys
         self._printed += 1

@@ -141,12 +141,12 @@ def _action(
 def _print(outcomes: "list[Freed]", snapshot: "Snapshot") -> None:
     from mpsbar.core.snapshot import NEVER_FREED
     from mpsbar.ui.text import wording
-    from mpsbar.ui.text.outcomes import freed
+    from mpsbar.ui.text.outcomes import say_freed
 
     if not outcomes:
         print(wording.workers_connected(0))
     for outcome in outcomes:
-        print_outcome(outcome, freed(outcome), snapshot)
+        print_outcome(outcome, say_freed(outcome), snapshot)
     later = [
         str(outcome.pid)
         for outcome in outcomes

@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"schema": 1, "limited": asdict(outcome)}))
     else:
-        from mpsbar.ui.text.outcomes import limited
+        from mpsbar.ui.text.outcomes import say_limited
 
-        print_outcome(outcome, limited(outcome), snapshot)
+        print_outcome(outcome, say_limited(outcome), snapshot)
     return 0 if outcome.state == "done" else 1

@@ -1,4 +1,4 @@
-"""The command line: arguments in, exit code out; no traceback ever reaches a person."""
+"""The command line: arguments in, exit code out; no traceback reaches the user."""
 
 import argparse
 import importlib
@@ -22,7 +22,7 @@ _FRAMEWORKS = join_labels(_("and"))
 # Grouped by what people want; the help is to fit a screen of 24 lines.
 GROUPS = {
     # Translators: a heading in `mpsbar --help`, as Free, Connect, Check and More; at most 8 cells.
-    _("See"): {
+    _("Monitor"): {
         "status": _("this computer and its {frameworks} processes").format(frameworks=_FRAMEWORKS),
         "top": _("the same live: select a process, free its cache"),
         "why": _("how runs ended, and what to do about it"),
@@ -75,7 +75,7 @@ def run(arguments: Sequence[str]) -> int:
         named = f"{problem.filename}: " if problem.filename else ""
         print(f"mpsbar: {named}{problem.strerror or problem}", file=sys.stderr)
         return 1
-    except Exception as error:  # noqa: BLE001 - the last line of defence
+    except Exception as error:  # noqa: BLE001 - no traceback reaches the user
         if is_debugging():
             _print_traceback()
         else:
@@ -104,7 +104,9 @@ def _run_verb(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if options.verb and (options.bar or options.interval):
         parser.error(
-            _("--bar and --interval are for the menu bar, not for {verb}").format(verb=options.verb)
+            _("--bar and --interval are for the menu bar, not for {command}").format(
+                command=options.verb
+            )
         )
     verb = importlib.import_module(f"mpsbar.cli.{options.verb or 'start'}")
     # Not in anyone's language: what programs read.
@@ -112,27 +114,27 @@ def _run_verb(arguments: Sequence[str]) -> int:
         return int(verb.run(options))
 
 
-def _say_unknown(verb: str) -> str:
+def _say_unknown(command: str) -> str:
     import difflib
 
-    close = difflib.get_close_matches(verb, VERBS, n=1)
+    close = difflib.get_close_matches(command, VERBS, n=1)
     if close:
-        text = _("there is no verb {verb!r}: did you mean {close}?")
-        return text.format(verb=verb, close=close[0])
-    return _("there is no verb {verb!r}").format(verb=verb)
+        text = _("unknown command {command!r}; did you mean {close!r}?")
+        return text.format(command=command, close=close[0])
+    return _("unknown command {command!r}").format(command=command)
 
 
 class _MainParser(Parser):
-    """Its help is the list of verbs, in groups."""
+    """Its help is the list of commands, in groups."""
 
     def format_help(self) -> str:
         lines = [
-            _("usage: mpsbar [VERB …]     mpsbar VERB --help says more, with examples"),
+            _("usage: mpsbar [COMMAND …]     mpsbar COMMAND --help for details and examples"),
             "",
             _("Who holds my GPU memory, and can I get it back? For {frameworks}.").format(
                 frameworks=_FRAMEWORKS
             ),
-            _("Without a verb: the menu bar on a Mac; elsewhere top, or status in a pipe."),
+            _("Without a command: the menu bar on a Mac; elsewhere top, or status in a pipe."),
             "",
         ]
         for group, verbs in GROUPS.items():
@@ -155,7 +157,7 @@ def _pad(group: str) -> str:
 
 
 def build_parser(arguments: Sequence[str], with_all_verbs: bool = False) -> argparse.ArgumentParser:
-    """Every verb by name, and the arguments of the one that is called, or of all."""
+    """Every command by name, and the arguments of the one that is called, or of all."""
     parser = _MainParser(prog="mpsbar", formatter_class=HelpFormatter)
     parser.add_argument("-V", "--version", action="version", version=f"mpsbar {__version__}")
     parser.add_argument(
@@ -180,17 +182,14 @@ def build_parser(arguments: Sequence[str], with_all_verbs: bool = False) -> argp
         wide=False,
         pid=None,
     )
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", parser_class=Parser)
+    verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", parser_class=Parser)
     called = next((argument for argument in arguments if argument in VERBS), None)
     for name, summary in VERBS.items():
         verb_parser = verbs.add_parser(name, help=summary, formatter_class=HelpFormatter)
         if name == called or with_all_verbs:
             verb = importlib.import_module(f"mpsbar.cli.{name}")
             verb_parser.description = verb.DESCRIPTION
-            verb_parser.epilog = _list_examples(verb.EXAMPLES)
+            title = _("examples:") if len(verb.EXAMPLES) > 1 else _("example:")
+            verb_parser.epilog = "\n  ".join([title, *verb.EXAMPLES])
             verb.add_arguments(verb_parser)
     return parser
-
-
-def _list_examples(commands: Sequence[str]) -> str:
-    return "\n  ".join([_("examples:") if len(commands) > 1 else _("example:"), *commands])

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mpsbar.cli.output import end_as_at_ctrl_c, is_coloured, line_width, print_each
+from mpsbar.cli.output import is_coloured, line_width, print_each, treat_signals_as_ctrl_c
 from mpsbar.core.errors import UserError
 from mpsbar.language import _, ngettext
 
@@ -28,7 +28,7 @@ _ONCE_SECONDS = 30.0
 # Whoever has not answered by then does not hold up the others.
 _FIRST_SECONDS = 3.0
 # Of a notice on the screen, which must leave room for the rest.
-_MOST_NOTICE_LINES = 8
+_MAX_NOTICE_LINES = 8
 
 
 def add_host_arguments(parser: argparse.ArgumentParser) -> None:
@@ -112,11 +112,12 @@ def why(names: list[str], options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps({"schema": 1, "hosts": {h: _ends_json(e) for h, e in found.items()}}))
     else:
+        from mpsbar.history.retention import KEEP_DAYS
         from mpsbar.system.native_operations import read_native_operations
         from mpsbar.ui.text.hosts import render_ends
 
         texts = (
-            render_ends(host, ends, options.which, read_native_operations)
+            render_ends(host, ends, options.which, read_native_operations, KEEP_DAYS)
             for host, ends in found.items()
         )
         print("\n\n".join(texts))
@@ -192,7 +193,7 @@ def _say_freed(found: "dict[str, list[Freed] | HostProblem]") -> "Iterator[str]"
             yield f"{host}: {wording.workers_connected(0)}"
         else:
             for outcome in outcomes:
-                yield f"{host}: {outcome.pid} {outcome.name}: {outcome_text.freed(outcome)}"
+                yield f"{host}: {outcome.pid} {outcome.name}: {outcome_text.say_freed(outcome)}"
 
 
 def _ask_each(
@@ -226,7 +227,7 @@ def _watch(
 ) -> int:
     from mpsbar.fleet.hosts import Hosts
 
-    end_as_at_ctrl_c()
+    treat_signals_as_ctrl_c()
     words = ["status", "--json", "--watch", f"{seconds:g}"]
     with (
         asking(options) as questions,
@@ -288,16 +289,18 @@ def _free_from_screen(
     command = build_command(host, words, options.ssh, socket)
     found = ask_hosts({host: command}, parse_freed, 2 * _ONCE_SECONDS)
     lines = list(_say_freed(found))
-    more = len(lines) - _MOST_NOTICE_LINES
+    more = len(lines) - _MAX_NOTICE_LINES
     if more > 0:
         text = ngettext("{host}: and {n} more", "{host}: and {n} more", more)
-        lines[_MOST_NOTICE_LINES:] = [text.format(host=host, n=more)]
+        lines[_MAX_NOTICE_LINES:] = [text.format(host=host, n=more)]
     return "\n".join(lines)
 
 
 def _wait_for_first(hosts: "Hosts") -> None:
     deadline = time.monotonic() + _FIRST_SECONDS
-    while time.monotonic() < deadline and any(map(_is_waiting, hosts.readings)):
+    while time.monotonic() < deadline and any(
+        reading.status is None and reading.problem is None for reading in hosts.readings
+    ):
         time.sleep(0.05)
 
 
@@ -347,15 +350,11 @@ def _render(readings: "list[HostReading]", options: argparse.Namespace) -> str:
     return render_hosts(readings, in_colour if is_coloured() else plain, width)
 
 
-def _is_waiting(reading: "HostReading") -> bool:
-    return reading.status is None and reading.problem is None
-
-
 def _judge_late(reading: "HostReading") -> "HostReading":
     if reading.is_done or reading.problem is not None:
         return reading
     from dataclasses import replace
 
     return replace(
-        reading, problem=_("nothing within {seconds:g} seconds").format(seconds=_ONCE_SECONDS)
+        reading, problem=_("no reply within {seconds:g} seconds").format(seconds=_ONCE_SECONDS)
     )

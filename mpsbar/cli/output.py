@@ -1,4 +1,4 @@
-"""What verbs share for output: terminal or not, characters, colours, progress, Ctrl-C, saving."""
+"""What commands share for output: terminal, characters, colours, progress, Ctrl-C, saving."""
 
 import codecs
 import io
@@ -33,7 +33,7 @@ _BLOCKS = range(0x2580, 0x25A0)
 
 
 def is_terminal() -> bool:
-    """Whether a person is there who sees and types."""
+    """Returns whether a person is there who sees and types."""
     # textual draws on stderr.
     streams = (sys.stdin, sys.stdout, sys.stderr)
     is_there = all(stream is not None and stream.isatty() for stream in streams)
@@ -70,7 +70,7 @@ def print_each(texts: Iterable[str], as_json: bool) -> None:
         return
 
 
-def end_as_at_ctrl_c() -> None:
+def treat_signals_as_ctrl_c() -> None:
     """Let `kill`, a service manager or a closed terminal end this command as Ctrl-C does.
 
     What waits to be written is then written, and what was started is ended.

@@ -152,10 +152,10 @@ def _find_pythons(snapshot: "Snapshot", options: argparse.Namespace) -> list[str
 
 def _probe(pythons: list[str], options: argparse.Namespace) -> "Probe":
     """Ctrl-C ends it, and what was measured until then is shown."""
-    from mpsbar.dtypes.runner import Runner
+    from mpsbar.dtypes.runner import ProbeRunner
     from mpsbar.dtypes.summary import draw_progress
 
-    runner = Runner(pythons, options.device, with_compile=not options.no_compile)
+    runner = ProbeRunner(pythons, options.device, with_compile=not options.no_compile)
     return run_cancellable(
         lambda: runner.run(lambda done: show_progress(draw_progress(done))), runner.cancel
     )

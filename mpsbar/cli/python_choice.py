@@ -1,5 +1,8 @@
-"""Which Python a verb means: the one that is named, else that of the active environment, else one
-of those found, in one order for all verbs; a verb that changes an environment asks before that."""
+"""Chooses the Python that a verb means, in one order for all verbs.
+
+It is the one that is named, else that of the active environment, else one of those found; a verb
+that changes an environment asks before it takes one of those.
+"""
 
 import os
 import shutil
@@ -16,7 +19,7 @@ DEFAULT = _("default: the active environment's, else the first found with torch"
 
 
 def find_active() -> str | None:
-    """The Python of the environment that was activated in this shell."""
+    """Finds the Python of the environment that was activated in this shell."""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if prefix := os.environ.get(variable):
             return str(Path(prefix, "bin", "python"))
@@ -24,7 +27,7 @@ def find_active() -> str | None:
 
 
 def find_all() -> list[str]:
-    """Every Python found: the active environment's first, then those in use."""
+    """Finds every Python: the active environment's first, then those in use."""
     from mpsbar.cli.status import read_snapshot
     from mpsbar.doctor.pythons import find_pythons
     from mpsbar.workers.environments import read_enabled
@@ -40,7 +43,7 @@ def require_named(given: str) -> str:
 
 
 def choose_for_enable(given: str | None) -> str:
-    """The one to connect; without an active environment a person chooses from those found."""
+    """Chooses the one to connect; a person chooses if no environment is active."""
     if given is not None:
         return require_named(given)
     if active := find_active():
@@ -65,7 +68,7 @@ def choose_for_enable(given: str | None) -> str:
 
 
 def choose_for_disable(given: str | None) -> str:
-    """The same for disable, from those that are enabled."""
+    """Chooses the one to disconnect, from those that are enabled."""
     from mpsbar.workers.environments import read_enabled
 
     if given is not None:
@@ -98,7 +101,7 @@ def _choose(heading: str, pythons: list[str], how: str, question: str) -> str:
 
 
 def say_choice(python: str) -> None:
-    """Say which Python was taken where none was named."""
+    """Says which Python was taken where none was named."""
     if python == find_active():
         text = _("mpsbar: used {python} (the active environment's); --python PATH for another")
     else:

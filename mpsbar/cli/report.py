@@ -23,7 +23,7 @@ EXAMPLES = (
     "mpsbar report -o memory.html",
     "mpsbar report --host mac1 --host mac2 -o macs.html",
 )
-_MOST_ENDS = 20  # of each host
+_MAX_ENDS = 20  # of each host
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,14 +62,14 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(target: "Path") -> "Path":
-    from mpsbar.cli.doctor import check_up_pythons
+    from mpsbar.cli.doctor import make_doctor_report
     from mpsbar.cli.status import read_snapshot
     from mpsbar.end_reader import read_all_ends
     from mpsbar.history.report.build import write_report
 
     snapshot = read_snapshot()
     ends = read_all_ends(snapshot.time)
-    return write_report(snapshot, check_up_pythons(snapshot), target, ends)
+    return write_report(snapshot, make_doctor_report(snapshot), target, ends)
 
 
 def _write_of_hosts(hosts: list[str], options: argparse.Namespace, target: "Path") -> "Path":
@@ -79,7 +79,7 @@ def _write_of_hosts(hosts: list[str], options: argparse.Namespace, target: "Path
     with on_hosts.asking(options) as questions:
         readings = on_hosts.ask_statuses(hosts, options, questions)
         answered = [reading.host for reading in readings if reading.status is not None]
-        ends = on_hosts.ask_ends(answered, options, questions, None, _MOST_ENDS)
+        ends = on_hosts.ask_ends(answered, options, questions, None, _MAX_ENDS)
     for reading in readings:
         if reading.status is None:
             print(f"mpsbar: {reading.host}: {say_silence(reading)}", file=sys.stderr)

@@ -23,8 +23,8 @@ DESCRIPTION = _(
     "Runs a command; every Python process in it that imports {frameworks} is connected. "
     "Your code is not changed, and the command starts as it would without mpsbar. With --limit "
     "each process keeps its GPU memory below a limit. {above_torch} {above_mlx} PyTorch may hold "
-    "one more block than its limit allows: 32 MB, or up to 1 GB for limits below 2 GB. Watermarks "
-    "of PyTorch that you have set yourself are kept."
+    "one more block than its limit allows: 32 MB, or up to 1 GB for limits below 2 GB. PyTorch "
+    "watermarks that you set yourself take precedence."
 ).format(frameworks=join_labels(_("or")), above_torch=ABOVE_TORCH, above_mlx=ABOVE_MLX)
 EXAMPLES = (
     "mpsbar run python train.py --lr 0.1",
@@ -147,7 +147,9 @@ def _limit(options: argparse.Namespace) -> Mapping[str, str]:
     if limited.kept:
         kept = _(" and ").join(f"{name}={os.environ[name]}" for name in limited.kept)
         print(
-            _("mpsbar: PyTorch keeps {kept}; --limit does not apply to it").format(kept=kept),
+            _("mpsbar: {kept} is already set, so --limit does not apply to PyTorch").format(
+                kept=kept
+            ),
             file=sys.stderr,
         )
     elif not limited.has_budget:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpsbar.cli.run_usage import Collector, Usage
-from mpsbar.core.endings import EndEvidence, ExitStatus, LastWords, Reports
+from mpsbar.core.endings import EndEvidence, ExitStatus, LastWords, SystemReports
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import Fallbacks, merge_operations
 from mpsbar.core.naming import name_process
@@ -20,7 +20,7 @@ from mpsbar.core.verdicts import EndVerdict, judge_end
 from mpsbar.language import _, english
 from mpsbar.system import this_computer
 from mpsbar.system.files import replace_file
-from mpsbar.system.foreground import CommandEnd, end_like, run_command
+from mpsbar.system.foreground import CommandEnd, exit_like, run_command
 from mpsbar.system.last_words import (
     complete_fallbacks,
     find_last_words,
@@ -35,8 +35,8 @@ from mpsbar.ui.text.fallbacks import build_fallbacks, render_fallbacks
 if TYPE_CHECKING:
     from mpsbar.workers.explain import Explanation
 
-_MOST_OTHERS = 5
-_MOST_NOTED = 20
+_MAX_OTHERS = 5
+_MAX_NOTED = 20
 # macOS writes a crash report within about a second.
 _REPORT_SECONDS = 3.0
 # xnu's sys/reason.h: OS_REASON_JETSAM, and the code of a kill for lack of swap.
@@ -68,7 +68,7 @@ def run(
     json_file: str | None,
     explain: "Callable[[], Explanation] | None" = None,
 ) -> int:
-    """OSError: the command could not be started."""
+    """Runs the command, says how it went and ends as it did. OSError: it could not be started."""
     computer = this_computer()
     collector = Collector(computer)
     try:
@@ -105,7 +105,7 @@ def run(
         if found is not None:
             lines = render_fallbacks(found, read_native_operations(), str(Path.cwd()))
             print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
-    return end_like(end.status)
+    return exit_like(end.status)
 
 
 def name_command(command: Sequence[str]) -> str:
@@ -121,7 +121,7 @@ def _list_ends(
     peak = usage.allocated if usage.workers == {end.pid} else None
     own = EndedProcess(end.pid, end.began, name, end.ended, peak=peak, verdict=verdict)
     others = [other for other in collector.others.values() if other.how != "unknown"]
-    return [each for each in (own, *others[:_MOST_NOTED]) if each.pid in usage.leaving]
+    return [each for each in (own, *others[:_MAX_NOTED]) if each.pid in usage.leaving]
 
 
 def build_summary(
@@ -138,7 +138,7 @@ def build_summary(
     usage.note("footprint", end.most_resident)
     others = [
         {"pid": other.pid, "name": other.name, "how": endings.say_briefly(other.verdict)}
-        for other in list(collector.others.values())[:_MOST_OTHERS]
+        for other in list(collector.others.values())[:_MAX_OTHERS]
         if other.verdict is not None and not other.verdict.is_normal
     ]
     return {
@@ -207,15 +207,15 @@ def judge_command(end: CommandEnd, computer: Computer, collector: Collector) -> 
         why = "low-swap" if reason[1] == _LOW_SWAP else f"jetsam reason {reason[1]}"
     is_mac = computer.footprint_kind == "footprint"
     words = find_last_words(end.pid, end.began)
-    pressure, swap_growth = collector.read_memory(end.ended)
+    conditions = collector.conditions
     return judge_end(
         EndEvidence(
             status=status,
             is_connected=bool(collector.usage.workers),
             words=words,
-            pressure=pressure,
-            swap_growth=swap_growth,
-            gpu_reset=collector.was_reset(end.ended),
+            pressure=conditions.find_worst_pressure(end.ended),
+            swap_growth=conditions.find_swap_growth(end.ended),
+            gpu_reset=conditions.was_reset(end.ended),
             exit_reason=why,
             is_mac=is_mac,
             torch=words.frameworks.get("torch") if words is not None else collector.usage.torch,
@@ -226,9 +226,9 @@ def judge_command(end: CommandEnd, computer: Computer, collector: Collector) -> 
 
 def _read_reports(
     end: CommandEnd, status: ExitStatus | None, reader: ReportReader, is_mac: bool
-) -> Reports:
+) -> SystemReports:
     if status is None or status.signal is None:
-        return Reports()
+        return SystemReports()
     ended = EndedPid(end.pid, None, end.began, end.ended, status.signal)
     found = reader.read(ended)
     waited = 0.0
@@ -262,8 +262,8 @@ def render_summary(summary: Mapping[str, object]) -> str:
     lines += [f"  {cells.fit(name, widest)}  {value}" for name, value in figures.items()]
     if not summary["connected_processes"]:
         unknown = _(
-            "No process of it was connected when mpsbar checked (once a second): its GPU memory is "
-            "unknown."
+            "None of its processes was connected when mpsbar checked (once a second), so its GPU "
+            "memory is unknown."
         )
         lines.append(f"  {unknown}")
     children = summary["failed_children"]

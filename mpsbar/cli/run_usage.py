@@ -1,22 +1,17 @@
 """What a command of `mpsbar run --summary` and its children use, while they run."""
 
 import threading
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import get_args
 
 from mpsbar.core.events import EndedProcess
-from mpsbar.core.machine import Pressure
+from mpsbar.core.recent_conditions import RecentConditions
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.monitor import Monitor
 from mpsbar.system.platform import Computer
 
 _INTERVAL = 1.0
-_MOST_PARENTS = 20
-# How long before the end memory counts.
-_MEMORY_SECONDS = 60.0
-_RESET_SECONDS = 5.0
+_MAX_PARENTS = 20
 
 
 @dataclass
@@ -50,9 +45,7 @@ class Collector:
         self._monitor = Monitor(computer, interval=_INTERVAL)
         self._lock = threading.Lock()
         self.reports = computer.read_reports()
-        self._memory: deque[tuple[float, Pressure | None, int | None]] = deque(maxlen=120)
-        self._recoveries: int | None = None  # of the GPU
-        self._reset_at: float | None = None
+        self.conditions = RecentConditions()
 
     def start(self, pid: int) -> None:
         self._root = pid
@@ -67,9 +60,9 @@ class Collector:
         with self._lock:
             workers = [worker for worker in snapshot.workers if self._belongs(worker.pid)]
             processes = [p for p in snapshot.processes or () if self._belongs(p.pid)]
-            usage, machine = self.usage, snapshot.machine
-            self._memory.append((snapshot.time, machine.pressure, machine.swap_used))
-            self._note_reset(snapshot)
+            usage = self.usage
+            self.conditions.add(snapshot)
+            self.conditions.note_reset(snapshot)
             self.reports.refresh()
             usage.workers |= {worker.pid for worker in workers}
             usage.leaving |= {worker.pid for worker in workers if worker.leaves_words}
@@ -89,33 +82,14 @@ class Collector:
                 if end.verdict is not None and self._is_ours.get(end.pid) and end.pid != self._root:
                     self.others[end.pid] = end
 
-    def _note_reset(self, snapshot: Snapshot) -> None:
-        count, before = snapshot.machine.gpu.recoveries, self._recoveries
-        if count is not None:
-            self._recoveries = count
-            if before is not None and count > before:
-                self._reset_at = snapshot.time
-
-    def was_reset(self, ended: float) -> bool:
-        """Whether the GPU was reset just before the end, as far as its count shows."""
-        return self._reset_at is not None and abs(self._reset_at - ended) <= _RESET_SECONDS
-
-    def read_memory(self, ended: float) -> tuple[Pressure | None, int | None]:
-        """The worst pressure and the growth of swap in the minute before the end."""
-        near = [reading for reading in self._memory if ended - _MEMORY_SECONDS <= reading[0]]
-        levels = [pressure for _, pressure, _ in near if pressure is not None]
-        swaps = [swap for _, _, swap in near if swap is not None]
-        worst = max(levels, key=get_args(Pressure).index, default=None)
-        return worst, max(swaps) - swaps[0] if swaps else None
-
     def _belongs(self, pid: int) -> bool:
-        """Whether the command started it, at whatever remove; asked once for each process."""
+        """Returns whether the command started it, at whatever remove; asked once a process."""
         if pid not in self._is_ours:
             self._is_ours[pid] = self._find_root(pid)
         return self._is_ours[pid]
 
     def _find_root(self, pid: int) -> bool:
-        for _step in range(_MOST_PARENTS):
+        for _step in range(_MAX_PARENTS):
             try:
                 parent = self._computer.read_details(pid).parent
             except OSError:

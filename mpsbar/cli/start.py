@@ -1,4 +1,4 @@
-"""mpsbar without a verb: the menu bar on a Mac with a screen, else top, else status."""
+"""mpsbar without a command: the menu bar on a Mac with a screen, else top, else status."""
 
 import argparse
 import os
@@ -30,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def why_no_menubar() -> str | None:
-    """A code for the reason; None: the menu bar app can run."""
+    """Returns a code for the reason, or None if the menu bar app can run."""
     if sys.platform != "darwin" or os.environ.get("MPSBAR_REPLAY"):
         return "no_mac"
     if not has_gui_session():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_pid, parse_seconds
-from mpsbar.cli.output import end_as_at_ctrl_c, is_coloured, line_width, print_each
+from mpsbar.cli.output import is_coloured, line_width, print_each, treat_signals_as_ctrl_c
 from mpsbar.language import _
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _READ_SECONDS = 20.0
 # For --format: several status bars ask every second or two, and a reading costs more than all else.
 _FRESH_SECONDS = 2.0
-_MOST_LINE_BYTES = 16 * 1024
+_MAX_LINE_BYTES = 16 * 1024
 
 DESCRIPTION = _(
     "Shows this computer, its {frameworks} processes and, where they are connected, what "
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     if options.watch is None:
         print(_render(read_snapshot(), options))
         return 0
-    end_as_at_ctrl_c()
+    treat_signals_as_ctrl_c()
     monitor = make_recorder()
     try:
         print_each(_watch(monitor, options), options.json)
@@ -198,7 +198,7 @@ def _read_fields(path: "Path") -> dict[str, str] | None:
     try:
         if not files.is_usable(path):
             return None
-        record: Any = json.loads(files.read_bytes(path, _MOST_LINE_BYTES))
+        record: Any = json.loads(files.read_bytes(path, _MAX_LINE_BYTES))
         age = time.time() - float(record["time"])
         fields = {str(name): str(value) for name, value in record["fields"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):

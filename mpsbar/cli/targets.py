@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from mpsbar.cli.arguments import parse_pid
 from mpsbar.core.errors import UserError
-from mpsbar.core.naming import list_short_names
+from mpsbar.core.naming import is_called
 from mpsbar.language import _
 
 if TYPE_CHECKING:
@@ -35,7 +35,9 @@ def find_pids(targets: "list[int | str]", snapshot: "Snapshot") -> list[int]:
 def _find_named(name: str, snapshot: "Snapshot") -> list[int]:
     from mpsbar.ui.text import wording
 
-    found = [worker.pid for worker in snapshot.workers if name in _names_of(worker, snapshot)]
+    found = [
+        worker.pid for worker in snapshot.workers if is_called(name, *_names_of(worker, snapshot))
+    ]
     if not found:
         names = sorted({snapshot.names.get(each.pid, each.name) for each in snapshot.workers})
         raise UserError(wording.no_such_name(name, names))
@@ -43,10 +45,8 @@ def _find_named(name: str, snapshot: "Snapshot") -> list[int]:
 
 
 def _names_of(worker: "Worker", snapshot: "Snapshot") -> tuple[str, ...]:
-    """The names a person may type: as shown (maybe numbered), in full, shorter, without .py."""
-    shown = snapshot.names.get(worker.pid, worker.name)
-    names = (shown, worker.name, *list_short_names(worker.name))
-    return (*names, *(name.removesuffix(".py") for name in names))
+    """Its name as shown, maybe with a number, and without."""
+    return snapshot.names.get(worker.pid, worker.name), worker.name
 
 
 def print_outcome(outcome: "Freed | Limited", sentence: str, snapshot: "Snapshot") -> None:
@@ -69,4 +69,8 @@ def _say_why_not_connected(pid: int, snapshot: "Snapshot") -> str:
     owner = find_owner(pid)
     if owner is None:
         return wording.no_such_process()
-    return wording.without_framework() if owner.is_us else wording.of_another_user(owner.name)
+    return (
+        wording.without_framework()
+        if owner.is_current_user
+        else wording.of_another_user(owner.name)
+    )

@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def why_no_terminal() -> str | None:
-    """A code for the reason; None: the terminal UI can be shown."""
+    """Returns a code for the reason, or None if the terminal UI can be shown."""
     if not is_terminal():
         return "no_terminal"
     return None if _has_textual() else "no_textual"

@@ -10,10 +10,10 @@ from mpsbar.core.naming import printable
 from mpsbar.language import _, ngettext
 
 DESCRIPTION = _(
-    "Says how runs ended: finished, raised an exception, ran out of memory, were killed, crashed. "
-    "Newest first, each with how sure that is, what it rests on and what to do next. What mpsbar "
-    "saw while it was running is known best; of other runs it knows what they left behind. Exit "
-    "code 0: something was found, 1: nothing, 2: wrong arguments."
+    "Shows how runs ended: finished, raised an exception, ran out of memory, were killed, crashed, "
+    "newest first, each with its certainty, the evidence and next steps. Runs that ended while "
+    "mpsbar was running are known best; for others it uses the records they left. Exit code 0: "
+    "something was found, 1: nothing, 2: wrong arguments."
 )
 EXAMPLES = (
     "mpsbar why",
@@ -21,7 +21,7 @@ EXAMPLES = (
     "mpsbar why 4711 --json",
     "mpsbar why --host mac1 --host mac2",
 )
-_MOST = 500
+_MAX_ENDS = 500
 _SHOWN = 5
 
 
@@ -38,9 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_number(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= _MOST:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= _MAX_ENDS:
         raise argparse.ArgumentTypeError(
-            _("not a number from 1 to {most}: {text!r}").format(most=_MOST, text=text)
+            _("not a number from 1 to {most}: {text!r}").format(most=_MAX_ENDS, text=text)
         )
     return int(text)
 
@@ -50,33 +50,40 @@ def run(options: argparse.Namespace) -> int:
         return on_hosts.why(hosts, options)
     from mpsbar.cli.ended_runs import build_json, choose, render
     from mpsbar.end_reader import read_all_ends
+    from mpsbar.history.retention import KEEP_DAYS
 
-    found = choose(read_all_ends(time.time()), options.which)
+    problems: list[str] = []
+    found = choose(read_all_ends(time.time(), problems.append), options.which)
+    for problem in problems:
+        text = _("mpsbar: the history can't be read, so runs may be missing here: {problem}")
+        print(text.format(problem=printable(problem)), file=sys.stderr)
     shown = found[: options.number]
     if options.json:
         print(json.dumps([build_json(end) for end in shown]))
         return 0 if shown else 1
     if not shown:
-        print(_say_nothing(options.which), file=sys.stderr)
+        if not problems:
+            print(_say_nothing(options.which, KEEP_DAYS), file=sys.stderr)
         return 1
     print("\n\n".join(render(end) for end in shown))
     if len(found) > len(shown):
         more = len(found) - len(shown)
         text = ngettext(
-            "{n} more in the last 7 days: mpsbar why -n {all}",
-            "{n} more in the last 7 days: mpsbar why -n {all}",
+            "{n} more in the last {days} days: mpsbar why -n {all}",
+            "{n} more in the last {days} days: mpsbar why -n {all}",
             more,
         )
-        print("\n" + text.format(n=more, all=len(found)))
+        print("\n" + text.format(n=more, days=KEEP_DAYS, all=len(found)))
     return 0
 
 
-def _say_nothing(which: str | None) -> str:
+def _say_nothing(which: str | None, days: int) -> str:
     if which is not None:
         return _(
-            "mpsbar: no run that ended in the last 7 days matches {name!r}; to see all: mpsbar why"
-        ).format(name=printable(which, 60))
+            "mpsbar: no run that ended in the last {n} days matches {name!r}; "
+            "to see all: mpsbar why"
+        ).format(n=days, name=printable(which, 60))
     return _(
-        "mpsbar: no run has ended in the last 7 days, as far as mpsbar knows. Runs that are "
-        "connected are known: mpsbar run python train.py"
-    )
+        "mpsbar knows of no run that ended in the last {n} days. To have runs recorded, connect "
+        "them: mpsbar run python train.py"
+    ).format(n=days)

@@ -88,7 +88,7 @@ class AskPython:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckUp:
+class InspectPythons:
     """Inspect torch in the Pythons of this user, for a bug report."""
 
 
@@ -188,7 +188,7 @@ class Quit:
 
 
 Asked = (
-    Free | FreeWhenPossible | CancelFree | Limit | FindTensors | Stop | Connect | CheckUp
+    Free | FreeWhenPossible | CancelFree | Limit | FindTensors | Stop | Connect | InspectPythons
     | ProbeDtypes
 )  # fmt: skip
 Action = (
@@ -224,16 +224,17 @@ class Freed:
     seconds: float | None = None
     pinned: int | None = None  # still cached afterwards: live tensors share its heaps
     collected: bool | None = None  # whether gc.collect() ran first; None for an older agent
-    gui_toolkit: str | None = None  # beside which gc.collect() is not safe
-    main_was_waiting: bool = False  # and so could not run gc.collect(); False for an older agent
+    gui_toolkit: str | None = None  # GUI toolkit in the process that makes gc.collect() unsafe
+    # whether the main thread was waiting, so gc.collect() could not run; false for an older agent
+    main_was_waiting: bool = False
     not_known: tuple[str, ...] = ()  # backends that may or may not be in use
     reason: str | None = None  # a code: thread_computing, main_computing, …
     where: str | None = None  # the place in the program that the reason is about
     error: str | None = None
-    number: int | None = None  # of the worker's Frees; None for an older agent
+    number: int | None = None  # sequence number of this Free in the worker; None for an older agent
     asked_here: bool = True  # False: another program asked for it
-    age: float | None = None  # of a result that the worker gave again: it was asked too often
-    waits: float | None = None  # "waiting": for so many seconds more at most
+    age: float | None = None  # of a result that the worker repeated: requests came too often
+    waits: float | None = None  # for "waiting": for at most this many more seconds
     trimmed: bool = False  # a busy worker gave its cache back itself, at its next allocation
     when_possible: bool = False  # a request that had waited for a safe moment
     cause: FreeCause | None = None  # None: a person or another program asked for it
@@ -248,9 +249,9 @@ class Limited:
     state: LimitState
     asked: int | None = None  # bytes; None: no limit
     limit: int | None = None  # in force now; after "off" that of the process's environment, if any
-    least: int | None = None  # what it holds at least, where that is above the limit
-    held: int | None = None  # afterwards
-    freed: int | None = None  # of its cache, to get below the limit
+    least: int | None = None  # bytes that it needs at least, where that is above the limit
+    held: int | None = None  # bytes held afterwards
+    freed: int | None = None  # bytes of its cache that were freed to get below the limit
     reason: str | None = None  # a code
     where: str | None = None
     error: str | None = None

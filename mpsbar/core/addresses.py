@@ -65,5 +65,5 @@ def parse_address(text: str) -> Address:
 
 
 def is_host_name(text: str) -> bool:
-    """Whether ssh may be asked for it."""
+    """Returns whether ssh may be asked for it."""
     return _HOST.fullmatch(text) is not None

@@ -7,13 +7,17 @@ from mpsbar.core.findings import Advice, Health, Value
 from mpsbar.core.machine import Process
 from mpsbar.core.naming import kind_of
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.core.torch_facts import CURRENT, is_fallback_on, parse_release
+from mpsbar.core.torch_facts import (
+    CURRENT,
+    RAISES_ON_MPS,
+    is_fallback_on,
+    package_for,
+    parse_release,
+)
 from mpsbar.core.trends import metal_held
 from mpsbar.core.verdicts import EndVerdict
 
-MOST = 5
-# From here on torch raises when a command buffer failed on MPS.
-RAISES_ON_MPS = (2, 15)
+MAX_ADVICE = 5
 _SHORT_OF_MEMORY = {
     "pressure", "memory_filling", "gpu_filling", "process_memory", "gpu_memory", "swap_growing",
     "swap_used",
@@ -34,7 +38,7 @@ def advise(
         _free, _shrink, _float32, _newer_torch, _trace_leak, _fallback, _connect, _other_framework,
         _profile,
     )  # fmt: skip
-    return tuple(advice for step in steps for advice in step(data))[:MOST]
+    return tuple(advice for step in steps for advice in step(data))[:MAX_ADVICE]
 
 
 def is_short_of_memory(health: Health) -> bool:
@@ -59,7 +63,7 @@ class _AdviceInput:
     def is_mac(self) -> bool:
         return (self.snapshot.machine.os or "").startswith("macOS")
 
-    def accused(self, code: str) -> list[int]:
+    def blamed_pids(self, code: str) -> list[int]:
         return [r.pid for r in self.health.reasons if r.code == code and r.pid is not None]
 
 
@@ -86,7 +90,7 @@ def advise_end(verdict: EndVerdict, pid: int | None) -> tuple[Advice, ...]:
     release = parse_release(torch)
     if release is not None and release < RAISES_ON_MPS:
         steps.append(Advice("torch_that_raises", {"version": torch}, pid))
-    return tuple(steps[:MOST])
+    return tuple(steps[:MAX_ADVICE])
 
 
 def _advise_exception(text: str) -> tuple[str, ...]:
@@ -105,13 +109,13 @@ def _advise_crash(verdict: EndVerdict) -> tuple[str, ...]:
 
 
 def _free(data: _AdviceInput) -> Iterator[Advice]:
-    accused = data.accused("cache")
+    blamed = data.blamed_pids("cache")
     candidates = [
         worker
         for worker in data.workers
         if worker.cached and (not worker.methods or "free" in worker.methods)
         if worker.kept_free is None  # it is asked already
-        if worker.pid in accused or (data.is_short and worker.cached >= WORTH_FREEING)
+        if worker.pid in blamed or (data.is_short and worker.cached >= WORTH_FREEING)
     ]
     # One that was busy may be busy again: only a request that waits is worth its while.
     was_busy = [each for each in candidates if each.last_free and each.last_free.state == "busy"]
@@ -127,7 +131,7 @@ def _free(data: _AdviceInput) -> Iterator[Advice]:
 
 
 def _shrink(data: _AdviceInput) -> Iterator[Advice]:
-    pid = next(iter(data.accused("process_memory")), None)
+    pid = next(iter(data.blamed_pids("process_memory")), None)
     if pid is None and data.is_short:
         pid = _largest(data)
     if pid is not None:
@@ -153,28 +157,21 @@ def _float32(data: _AdviceInput) -> Iterator[Advice]:
 
 
 def _newer_torch(data: _AdviceInput) -> Iterator[Advice]:
-    old = [
-        (version, worker)
-        for worker in data.workers
-        if _may_use_mps(worker) and _takes_good_torch(worker)
-        if (version := parse_release(worker.frameworks.get("torch"))) and version < CURRENT
-    ]
     macos = data.snapshot.machine.os_version
-    if not old or (macos and macos < (14,)):
+    old = [
+        (version, worker.pid, worker, package)
+        for worker in data.workers
+        if _may_use_mps(worker)
+        if (version := parse_release(worker.frameworks.get("torch"))) and version < CURRENT
+        if (package := package_for(macos, parse_release(worker.python)))
+    ]
+    if not old:
         return
-    _, worker = min(old, key=lambda pair: (pair[0], pair[1].pid))
-    # torch 2.15 installs on macOS 14, but has no MPS there.
-    package = "torch" if macos and macos >= (15,) else "torch>=2.13,<2.15"
+    _, _, worker, package = min(old, key=lambda each: each[:2])
     values: dict[str, Value] = {
         "version": worker.frameworks["torch"], "python": worker.executable, "package": package,
     }  # fmt: skip
     yield Advice("newer_torch", values, worker.pid)
-
-
-def _takes_good_torch(worker: Worker) -> bool:
-    """torch 2.9 and later have no wheels for Python 3.9."""
-    python = parse_release(worker.python)
-    return python is None or python >= (3, 10)
 
 
 def _may_use_mps(worker: Worker) -> bool:
@@ -182,7 +179,7 @@ def _may_use_mps(worker: Worker) -> bool:
 
 
 def _trace_leak(data: _AdviceInput) -> Iterator[Advice]:
-    for pid in data.accused("leak")[:1]:
+    for pid in data.blamed_pids("leak")[:1]:
         if data.is_mac:
             yield Advice("instruments", {"why": "leak"}, pid)
             yield Advice("activity_monitor", {"why": "leak"}, pid)

@@ -15,7 +15,7 @@ from mpsbar.core.actions import WatchEnd
 from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN, Alert, AlertKind, EndedProcess
 from mpsbar.core.findings import Level, Reason, Value
 from mpsbar.core.health import FILLING_LEAST, LEAK_SPAN, LEVELS, SWAP_SPAN
-from mpsbar.core.process_tracker import SCANS_TO_END, Ended, ProcessTracker, TrackedProcess
+from mpsbar.core.process_tracker import SCANS_TO_END, EndedPairs, ProcessTracker, TrackedProcess
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import GAP, gpu_memory
 
@@ -43,9 +43,9 @@ SETTLED = 30.0
 # Seconds without alerts after sleep or a changed clock: the first readings are incomplete.
 QUIET = 10.0
 # The remaining alerts wait for the next minute; the worst come first.
-MOST_PER_MINUTE = 6
-_MOST_STATES = 500
-_MOST_WATCHED = 200
+MAX_PER_MINUTE = 6
+_MAX_STATES = 500
+_MAX_WATCHED = 200
 # A trend that starts over cannot be detected for this long, so its absence means nothing.
 _BLIND_SECONDS = {
     "leak": LEAK_SPAN,
@@ -90,13 +90,13 @@ class Alerts:
         self._states: dict[Identity, _AlertState] = {}
         self._watched: dict[tuple[int, float | None], _WatchedProcess] = {}  # by pid and start
         self._failed: list[Alert] = []  # of runs; they wait for the end of a quiet time
-        self._raised: deque[float] = deque(maxlen=MOST_PER_MINUTE)  # times of the last alerts
+        self._raised: deque[float] = deque(maxlen=MAX_PER_MINUTE)  # times of the last alerts
         self._last: float | None = None
         self._resumed = 0.0  # since when there has been no gap
         self._quiet_until = float("-inf")
 
     def consider(
-        self, snapshot: Snapshot, tracker: ProcessTracker, ended: "Ended | tuple[()]" = ()
+        self, snapshot: Snapshot, tracker: ProcessTracker, ended: "EndedPairs | tuple[()]" = ()
     ) -> tuple[Alert, ...]:
         """Return the alerts due now; the tracker must have seen this snapshot already.
 
@@ -129,7 +129,7 @@ class Alerts:
         if not request.on:
             self._watched.pop((request.pid, request.started), None)
             return
-        while len(self._watched) >= _MOST_WATCHED:
+        while len(self._watched) >= _MAX_WATCHED:
             self._watched.pop(next(iter(self._watched)), None)
         self._watched[request.pid, request.started] = _WatchedProcess(request.name)
 
@@ -153,7 +153,7 @@ class Alerts:
         reason = Reason("gpu_reset", "warning", values)
         return Alert("gpu_reset", "warning", None, None, reason, "raised", f"reset-{int(now)}")
 
-    def _find_failed(self, ended: "Ended | tuple[()]") -> list[Alert]:
+    def _find_failed(self, ended: "EndedPairs | tuple[()]") -> list[Alert]:
         """Alerts for runs of some length that failed; those that are watched have their own."""
         alerts = []
         for tracked, end in ended:
@@ -183,7 +183,7 @@ class Alerts:
             self._resumed = now
         elif not 0 <= now - self._last <= GAP:
             self._resumed, self._quiet_until = now, now + QUIET
-            self._raised = deque((min(t, now) for t in self._raised), MOST_PER_MINUTE)
+            self._raised = deque((min(t, now) for t in self._raised), MAX_PER_MINUTE)
             for state in self._states.values():
                 state.absent_since = state.milder_since = None
                 state.times = {level: min(time, now) for level, time in state.times.items()}
@@ -215,7 +215,7 @@ class Alerts:
         state = self._states.get(identity)
         if state is not None and not self._may_repeat(state, reason, now):
             return []
-        if len(self._raised) == MOST_PER_MINUTE and now - self._raised[0] < 60.0:
+        if len(self._raised) == MAX_PER_MINUTE and now - self._raised[0] < 60.0:
             return []
         is_new = state is None or (not state.is_open and self._has_cooled_down(state, now))
         self._raised.append(now)
@@ -264,12 +264,12 @@ class Alerts:
         for identity, state in list(self._states.items()):
             if not state.is_open and self._has_cooled_down(state, now):
                 del self._states[identity]
-        while len(self._states) > _MOST_STATES:
+        while len(self._states) > _MAX_STATES:
             del self._states[next(iter(self._states))]
 
 
 def is_known_absent(reason: Reason, snapshot: Snapshot, resumed: float) -> bool:
-    """Whether a reason that is not in the snapshot is really gone, not merely unreadable.
+    """Returns whether a reason that is not in the snapshot is really gone, not merely unreadable.
 
     `resumed` is the time since which there has been no gap between snapshots.
     """

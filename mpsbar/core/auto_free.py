@@ -22,7 +22,7 @@ BETWEEN_SECONDS = 60.0
 BUSY_PERCENT = 2.0
 # A cache that must be freed again this soon after a free has refilled at once.
 REFILL_SECONDS = 300.0
-MOST_REFILLS = 3
+MAX_REFILLS = 3
 LEFT_ALONE_SECONDS = 3600.0
 
 Key = tuple[int, float | None]  # pid and start
@@ -174,12 +174,12 @@ class AutoFree:
         )
 
     def _has_refilled(self, followed: _Followed, now: float) -> bool:
-        """Whether this is the last of several times in a row: then it is left alone for an hour."""
+        """Returns whether it refilled several times in a row: then it is left alone for an hour."""
         if now - followed.freed >= REFILL_SECONDS:
             followed.refills = followed.returned = 0
             return False
         followed.refills += 1
-        if followed.refills < MOST_REFILLS:
+        if followed.refills < MAX_REFILLS:
             return False
         followed.refills, followed.freed = 0, float("-inf")
         followed.left_alone_until = now + LEFT_ALONE_SECONDS

@@ -22,8 +22,8 @@ ProbeEnded = Literal[
     "hung", "no_python", "not_python", "unsafe",
 ]  # fmt: skip
 _LONGEST_TEXT = 600
-_MOST_CELLS = 2000
-_MOST_DTYPES = 40
+_MAX_CELLS = 2000
+_MAX_DTYPES = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,8 @@ class Cell:
     operation: str
     dtype: str
     state: CellState
-    text: str | None = None  # torch's own sentence, or the signal it crashed with
-    error: float | None = None  # the largest, relative to the largest number of the result
+    text: str | None = None  # torch's own message, or the signal it crashed with
+    error: float | None = None  # the largest error, relative to the largest number of the result
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class Probe:
     python: str  # the path that was run
     ended: ProbeEnded
     prefix: str | None = None
-    version: str | None = None  # of Python
+    version: str | None = None  # version of Python
     torch: str | None = None
-    system: str | None = None  # 15.1; on Linux the kernel's
+    system: str | None = None  # version of macOS, such as 15.1; on Linux, of the kernel
     os: str | None = None  # macOS, Linux
     device: str | None = None
     device_name: str | None = None
@@ -72,12 +72,12 @@ class Probe:
     cells: tuple[Cell, ...] = ()
     checks: tuple[Check, ...] = ()
     speeds: tuple[OperationSpeed, ...] = ()
-    load: float | None = None  # processes that wanted a core in the minute before
+    load: float | None = None  # load average of the minute before
     cores: int | None = None
     time: float | None = None  # seconds since the epoch
-    seconds: float | None = None  # that it took
+    seconds: float | None = None  # duration of the probe
     memory: int | None = None  # the most it used, in bytes above what torch itself takes
-    ceiling: int | None = None  # the most it was allowed to use
+    ceiling: int | None = None  # the most it was allowed to use, in bytes
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ def build_speed(operation: str, answer: Mapping[str, Any]) -> OperationSpeed:
         operation, parse_text(answer.get("size"), 40),
         {
             dtype: (float(times[0]), float(times[1]))
-            for name, times in list(pairs)[:_MOST_DTYPES]
+            for name, times in list(pairs)[:_MAX_DTYPES]
             if (dtype := parse_text(name, 40)) and _is_pair(times)
         },
     )  # fmt: skip
@@ -148,7 +148,7 @@ def parse_ended(record: Mapping[str, Any], schema: int) -> ProbeEnded:
         raise ValueError(complaint.format(schema=record.get("schema")))
     ended: Any = record.get("ended")
     if ended not in get_args(ProbeEnded):
-        raise ValueError(_("damaged: it does not say how the probe ended"))
+        raise ValueError(_("damaged: the outcome of the probe is missing"))
     return cast("ProbeEnded", ended)
 
 
@@ -195,7 +195,7 @@ def parse_number(value: Any) -> float | None:
 
 
 def _parse_cells(value: Any) -> Iterable[Cell | Check]:
-    for cell in value[:_MOST_CELLS] if isinstance(value, list) else ():
+    for cell in value[:_MAX_CELLS] if isinstance(value, list) else ():
         if not isinstance(cell, dict):
             continue
         operation, dtype, name = (parse_text(cell.get(k)) for k in ("operation", "dtype", "name"))
@@ -206,7 +206,7 @@ def _parse_cells(value: Any) -> Iterable[Cell | Check]:
 
 
 def _parse_speeds(value: Any) -> Iterable[OperationSpeed]:
-    for speed in value[:_MOST_DTYPES] if isinstance(value, list) else ():
+    for speed in value[:_MAX_DTYPES] if isinstance(value, list) else ():
         if isinstance(speed, dict) and (operation := parse_text(speed.get("operation"), 40)):
             yield build_speed(operation, speed)
 

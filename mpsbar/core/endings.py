@@ -97,7 +97,7 @@ class Panic:
 
 
 @dataclass(frozen=True, slots=True)
-class Reports:
+class SystemReports:
     """What the system wrote about one end, as far as it could be read."""
 
     crash: CrashReport | None = None
@@ -110,7 +110,7 @@ class Reports:
 
     @property
     def is_empty(self) -> bool:
-        return self == Reports(unreadable=self.unreadable)
+        return self == SystemReports(unreadable=self.unreadable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +134,4 @@ class EndEvidence:
     torch: str | None = None  # its version
     exit_reason: str | None = None  # macOS told its parent that it was killed for memory, and why
     is_mac: bool = False
-    reports: Reports = Reports()
+    reports: SystemReports = SystemReports()

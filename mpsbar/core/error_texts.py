@@ -18,7 +18,7 @@ _TRIED = re.compile(rf"(?i:tried to allocate|invalid buffer size:|unable to allo
 _BYTES = re.compile(
     r"(?:Attempting to allocate|Unable to allocate|tried to allocate) (\d{1,18}) bytes"
 )
-_MOST_BYTES = re.compile(r"maximum allowed buffer size of (\d{1,18}) bytes")
+_MAX_BYTES = re.compile(r"maximum allowed buffer size of (\d{1,18}) bytes")
 _MEMORY_TEXTS = re.compile(
     r"out of memory|Invalid buffer size|ErrorOutOfMemory|\(00000008:|not enough memory"
     r"|can't allocate memory"
@@ -58,7 +58,7 @@ def read_sizes(text: str) -> dict[str, int | None]:
         found = {"allocated": allocated, "other": other, "limit": limit}
         if allocated is not None and other is not None:
             found["at"] = allocated + other
-    elif most := _MOST_BYTES.search(text):
+    elif most := _MAX_BYTES.search(text):
         found["limit"] = int(most[1])
     if exact := _BYTES.search(text):
         found["tried"] = int(exact[1])

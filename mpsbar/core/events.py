@@ -13,8 +13,8 @@ ALERT_CAUSES = ("pressure", "memory", "swap", "leak", "speed", "cache", "ended",
 COOL_DOWN = 600.0  # seconds between two alerts about one process and cause, unless set otherwise
 # A front end that skipped some snapshots still finds the events of those. Alerts are counted
 # apart: many frees, which can come by themselves, push none out of the menu's Recent Alerts.
-MOST_ALERTS = 50
-MOST_OTHERS = 200  # Free All asks many processes in one go
+MAX_ALERTS = 50
+MAX_OTHERS = 200  # Free All asks many processes in one go
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +42,11 @@ class EndedProcess:
     ended: float  # when a scan first missed it; if mpsbar did not run then, when it was last seen
     was_seen: bool = True  # False: it ended while mpsbar was not running
     peak: int | None = None  # bytes
-    held: int | None = None  # when it was last read
+    held: int | None = None  # bytes when it was last read
     how: str = "unknown"  # the verdict's code; in older files also "pressure"
     verdict: EndVerdict | None = None  # None: recorded by an older mpsbar
     is_settled: bool = True  # False: a report of the system may still change the verdict
-    ran: float | None = None  # seconds, as far as its start is known
+    ran: float | None = None  # seconds that it ran, if its start is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class EventLog:
     def add(self, time: float, what: Alert | Freed | Limited | EndedProcess) -> None:
         self._count += 1
         is_alert = isinstance(what, Alert)
-        most = MOST_ALERTS if is_alert else MOST_OTHERS
+        most = MAX_ALERTS if is_alert else MAX_OTHERS
         alike = [event for event in self.recent if isinstance(event.what, Alert) == is_alert]
         oldest = alike[0] if len(alike) >= most else None
         kept = (event for event in self.recent if event is not oldest)

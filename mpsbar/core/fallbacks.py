@@ -21,17 +21,17 @@ _HEADS = re.compile(r"\s*ID\s*\|\s*#Runs\s*\|.*Operation Name\s*")
 _RULE = re.compile(r"-{20,}")
 _Number = TypeVar("_Number", int, float)
 NOTHING_LOGGED = "There are no CPU Fallbacks logged for profiling"
-_MOST_OPERATIONS = 100
-_MOST_TEXT = 300
-_MOST_NUMBER = 2**53
+_MAX_OPERATIONS = 100
+_MAX_TEXT = 300
+_MAX_NUMBER = 2**53
 
 
 @dataclass(frozen=True, slots=True)
 class FallbackOperation:
-    name: str  # as torch has it: aten::linalg_svd
+    name: str  # its name in torch: aten::linalg_svd
     count: int
-    where: str = ""  # file:line of the first
-    seconds: float | None = None  # None: torch's log did not tell
+    where: str = ""  # file:line of the first call
+    seconds: float | None = None  # None: not in torch's log
     copied: int | None = None  # bytes between the devices
 
 
@@ -113,7 +113,7 @@ def complete_by_profile(
 def parse_operations(value: Any) -> list[FallbackOperation]:
     """Parses rows of name, count, line, seconds, bytes: what a worker left is not trusted."""
     found = []
-    for entry in value[:_MOST_OPERATIONS] if isinstance(value, list | tuple) else ():
+    for entry in value[:_MAX_OPERATIONS] if isinstance(value, list | tuple) else ():
         if not isinstance(entry, list | tuple) or not 3 <= len(entry) <= 5:
             continue
         name, count, where, seconds, copied = (*entry, None, None)[:5]
@@ -134,7 +134,7 @@ def parse_fallbacks(value: Any) -> Fallbacks | None:
         return None
     rows = [
         [entry.get(name) for name in ("name", "count", "where", "seconds", "copied")]
-        for entry in value["operations"][:_MOST_OPERATIONS]
+        for entry in value["operations"][:_MAX_OPERATIONS]
         if isinstance(entry, Mapping)
     ]
     operations = tuple(parse_operations(rows))
@@ -146,11 +146,11 @@ def parse_fallbacks(value: Any) -> Fallbacks | None:
 
 def _is_number(value: Any) -> bool:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(value) and 0 <= value < _MOST_NUMBER
+    return is_number and math.isfinite(value) and 0 <= value < _MAX_NUMBER
 
 
 def _text(value: Any) -> str:
-    return mask(printable(value, _MOST_TEXT)) if isinstance(value, str) else ""
+    return mask(printable(value, _MAX_TEXT)) if isinstance(value, str) else ""
 
 
 def base_name(name: str) -> str:

@@ -143,7 +143,7 @@ def _swap(data: _HealthInput) -> Iterator[Reason]:
 
 
 def _swap_used(data: _HealthInput) -> Iterator[Reason]:
-    """What is, not what grows: a computer that has been short of memory for hours is short."""
+    """Reports high swap use itself: in a shortage of hours, swap no longer grows."""
     machine, before = data.snapshot.machine, data.level("swap_used")
     total, available, used = machine.memory_total, machine.memory_available, machine.swap_used
     if not total or available is None or used is None:

@@ -44,7 +44,7 @@ class HostReading:
 
     host: str
     status: RemoteStatus | None = None  # the last answer, if there ever was one
-    heard: float | None = None  # when it came, by our own clock
+    answered_at: float | None = None  # when it came, by our own clock
     problem: str | None = None  # why there is none now; None: it answers, or has not yet
     is_done: bool = False  # no more will come
     needs_person: bool = False  # as in HostProblem

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mpsbar.agent.conventions import LEAST_LIMIT, LIMIT_VARIABLE, MOST_LIMIT
+from mpsbar.agent.conventions import LIMIT_VARIABLE, MAX_LIMIT, MIN_LIMIT
 from mpsbar.core.errors import UserError
 from mpsbar.core.torch_facts import HIGH, LOW
 from mpsbar.language import _
@@ -20,7 +20,7 @@ HEAP = 1 << 30  # the largest heap that torch creates for a smaller tensor
 # Of Metal's budget; the menu offers these.
 PERCENTS = (50, 75, 90)
 
-_MOST_RATIO = 2.0  # that torch allows
+_MAX_RATIO = 2.0  # that torch allows
 _DIGITS = 6  # of a ratio
 # 1024 to the next unit, as sizes are shown.
 _UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -44,10 +44,10 @@ def parse_limit(text: str, budget: int | None) -> int:
     if size is None:
         complaint = _("not a size: {text!r}; for example 24GB, 1500MB or 75%")
         raise UserError(complaint.format(text=text[:40]))
-    if not LEAST_LIMIT <= size <= MOST_LIMIT:
+    if not MIN_LIMIT <= size <= MAX_LIMIT:
         complaint = _("a limit must be at least {least} MB: {text!r}")
-        raise UserError(complaint.format(least=LEAST_LIMIT >> 20, text=text[:40]))
-    if budget is not None and size > _MOST_RATIO * budget:
+        raise UserError(complaint.format(least=MIN_LIMIT >> 20, text=text[:40]))
+    if budget is not None and size > _MAX_RATIO * budget:
         complaint = _("more than twice Metal's budget of {budget:.1f} GB: {text!r}")
         raise UserError(complaint.format(budget=budget / HEAP, text=text[:40]))
     return size
@@ -82,4 +82,4 @@ def _ratio(size: int, budget: int) -> str:
     """Rounded down, so that the limit is never above what was asked for."""
     scale = 10**_DIGITS
     ratio = max(1, math.floor(size / budget * scale)) / scale
-    return f"{min(ratio, _MOST_RATIO):.{_DIGITS}f}"
+    return f"{min(ratio, _MAX_RATIO):.{_DIGITS}f}"

@@ -16,7 +16,7 @@ class Gpu:
     memory_in_use: int | None = None  # bytes, by all processes
     memory_budget: int | None = None  # Metal's recommended working set, bytes
     wired_limit: int | None = None  # bytes, set by an administrator; 0: the system's default
-    recoveries: int | None = None  # how often it was reset since the computer started, most likely
+    recoveries: int | None = None  # probable number of resets since the computer started
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ class Process:
     executable: str | None = None  # the file that runs
     python: str | None = None  # the interpreter a person would name; None: not an ordinary one
     environment: str | None = None  # the folder of its venv, conda environment or installation
-    settings: dict[str, str] = field(default_factory=dict)  # PYTORCH_* as it was started
+    settings: dict[str, str] = field(default_factory=dict)  # PYTORCH_* variables at its start
     footprint: int | None = None
     footprint_peak: int | None = None
     footprint_kind: FootprintKind = "footprint"
-    gpu_percent: float | None = None  # of one GPU, 0 to 100
+    gpu_percent: float | None = None  # percent of one GPU, 0 to 100
     gpu_client: bool | None = None  # whether it has given the GPU work; False: opened at most
     is_napping: bool | None = None  # slowed down by macOS's App Nap; None: not known
-    is_enabled: bool = False  # its environment is, by now; or it was started by `mpsbar run`
+    is_enabled: bool = False  # its environment is enabled, or `mpsbar run` started it
     is_starting: bool = False  # enabled before its start, a moment ago: it will connect by itself
 
 

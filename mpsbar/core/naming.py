@@ -79,6 +79,20 @@ def list_short_names(name: str) -> list[str]:
     return [whole, launcher] if launcher in _LAUNCHERS else [whole]
 
 
+def is_called(typed: str, *names: str) -> bool:
+    """Returns whether a person who typed this means a process with one of these names.
+
+    A name may be typed in full or shorter, with or without .py, in upper or lower case; never in
+    part, since what is meant may be stopped.
+    """
+    wanted = typed.lower()
+    for name in names:
+        known = [each.lower() for each in (name, *list_short_names(name))]
+        if wanted in known or wanted in (each.removesuffix(".py") for each in known):
+            return True
+    return False
+
+
 def _rank(variables: Mapping[str, str], name: str) -> str:
     rank, size = variables.get("RANK", ""), variables.get("WORLD_SIZE", "")
     if not (rank.isdecimal() and size.isdecimal() and int(size) > 1):

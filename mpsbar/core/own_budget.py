@@ -6,7 +6,7 @@ from dataclasses import dataclass
 CPU_SHARE = 0.05
 PERIOD = 60.0
 MEMORY = 400_000_000
-MOST_FACTOR = 8.0
+MAX_FACTOR = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class OwnBudget:
             size, most = memory // 10**6, MEMORY // 10**6
             over.append(f"uses {size} MB of memory, more than its {most} MB")
         if over:
-            self.factor = min(MOST_FACTOR, self.factor * 2)
+            self.factor = min(MAX_FACTOR, self.factor * 2)
             # Less often, memory grows more slowly; it seldom comes back.
             remedy = "; start it again" if memory > MEMORY else ""
             slower = f"it refreshes {self.factor:.0f} times less often"

@@ -19,11 +19,11 @@ from mpsbar.core.trends import GAP
 SCANS_TO_END = 2
 # What ended overnight is still shown in the morning.
 ENDED_SHOWN_SECONDS = 86400.0
-_MOST_SHOWN = 20
+_MAX_SHOWN = 20
 # An unconnected process that lived shorter (a test, a doctor's child) gets no row when it ends.
 _RUN_SECONDS = 30.0
 # A second; what counts faster is no run, and would not fit into the history.
-_MOST_SPEED = 1e9
+_MAX_SPEED = 1e9
 
 # Values of one process at one time, by the names in RECORDED: bytes, and speed. None: not known.
 Sizes = dict[str, int | None]
@@ -58,7 +58,7 @@ class TrackedProcess:
     seen: tuple[Worker | None, Process | None] = (None, None)  # what `update` has read last
 
 
-Ended = list[tuple[TrackedProcess, EndedProcess]]
+EndedPairs = list[tuple[TrackedProcess, EndedProcess]]
 Exits = Mapping[int, Exit]  # by pid
 
 
@@ -68,7 +68,7 @@ class ProcessTracker:
         self.ended: tuple[EndedProcess, ...] = ()  # worth a row; newest first
         self._exited: dict[tuple[int, float | None], float] = {}  # by pid and start: until when
 
-    def update(self, snapshot: Snapshot, exits: Exits | None = None) -> Ended:
+    def update(self, snapshot: Snapshot, exits: Exits | None = None) -> EndedPairs:
         """Follow one more snapshot; return the processes that have ended, each once.
 
         `exits` are those that the kernel says have ended: they need not be missed by two scans.
@@ -98,7 +98,7 @@ class ProcessTracker:
         recent = [end for end in known.values() if now - end.ended <= ENDED_SHOWN_SECONDS]
         recent.sort(key=lambda end: -end.ended)
         if tuple(recent) != self.ended:
-            self.ended = tuple(recent[:_MOST_SHOWN])
+            self.ended = tuple(recent[:_MAX_SHOWN])
 
     def correct(self, end: EndedProcess) -> None:
         """Replace what is shown of an ended process: more is known of it now."""
@@ -154,7 +154,7 @@ class ProcessTracker:
             number=free.number, asked_here=False, when_possible=free.when_possible,
         )  # fmt: skip
 
-    def _follow_present(self, snapshot: Snapshot) -> Ended:
+    def _follow_present(self, snapshot: Snapshot) -> EndedPairs:
         """Update all that are present; return those whose pid belongs to another process now."""
         replaced = []
         workers = {worker.pid: worker for worker in snapshot.workers if worker.state != "gone"}
@@ -179,7 +179,7 @@ class ProcessTracker:
             tracked.parent = parent
         return replaced
 
-    def _take_exits(self, snapshot: Snapshot, exits: Exits) -> Ended:
+    def _take_exits(self, snapshot: Snapshot, exits: Exits) -> EndedPairs:
         now = snapshot.time
         self._exited = {key: until for key, until in self._exited.items() if until > now}
         ended = []
@@ -251,7 +251,7 @@ def _read_values(worker: Worker | None, process: Process | None) -> Sizes:
 def _read_speed(worker: Worker) -> int | None:
     """In millionths a second, to two figures: what hardly changes needs no new row."""
     speed = None if worker.progress is None else worker.progress.speed
-    if speed is None or speed[0] > _MOST_SPEED:
+    if speed is None or speed[0] > _MAX_SPEED:
         return None
     return int(float(f"{speed[0] * 1e6:.2g}"))
 

@@ -11,7 +11,7 @@ class RunBar:
     done: float
     total: float | None = None
     unit: str = ""
-    rate: float | None = None  # a second
+    rate: float | None = None  # units per second
     seconds_left: float | None = None
 
     @property

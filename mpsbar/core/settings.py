@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
-from mpsbar.agent.conventions import LEAST_LIMIT
+from mpsbar.agent.conventions import MIN_LIMIT
 from mpsbar.core.addresses import DEFAULT_ADDRESS, is_host_name, parse_address
 from mpsbar.core.errors import UserError
 from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN
@@ -14,24 +14,24 @@ from mpsbar.core.naming import printable
 from mpsbar.core.toml import render_value
 from mpsbar.language import _
 
-Bar = Literal["memory", "gpu", "progress", "dot", "icon"]
+BarContent = Literal["memory", "gpu", "progress", "dot", "icon"]
 Theme = Literal["dark", "light", "contrast"]
 Origin = Literal["default", "file", "environment", "flag"]
 THEMES: tuple[Theme, ...] = ("dark", "light", "contrast")
-BARS: tuple[Bar, ...] = ("memory", "gpu", "progress", "dot", "icon")
+BARS: tuple[BarContent, ...] = ("memory", "gpu", "progress", "dot", "icon")
 # The menu offers these; the file may hold any number between the two bounds below.
 INTERVALS = (1, 2, 5, 10, 30)
 KEEP_CACHE_BELOW = ("1GB", "2GB", "4GB", "8GB", "16GB")
 OFF = "off"
 _INTERVAL_BOUNDS = (0.5, 3600.0)
 _COOL_DOWN_BOUNDS = (0.0, 86400.0)
-_MOST_HOSTS = 1000
+_MAX_HOSTS = 1000
 Groups = Mapping[str, tuple[str, ...]]  # hosts by the name of their group
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    bar: Bar = "memory"  # what the menu bar shows
+    bar: BarContent = "memory"  # what the menu bar shows
     interval: float = 2.0  # seconds between two readings
     alerts: bool = True  # whether there are any
     # What alerts are for.
@@ -44,8 +44,8 @@ class Settings:
     theme: Theme = "dark"  # of `mpsbar top`
     welcome: bool = True  # at the top of the menu, until an environment is connected
     export: str = OFF  # where the menu bar app serves metrics, such as 127.0.0.1:9478
-    hosts: tuple[str, ...] = ()  # of --hosts
-    groups: Groups = field(default_factory=dict)  # for --host NAME
+    hosts: tuple[str, ...] = ()  # hosts that --hosts means
+    groups: Groups = field(default_factory=dict)  # named groups for --host NAME
 
     @property
     def keep_cache_bytes(self) -> int:
@@ -98,7 +98,7 @@ def _seconds(bounds: tuple[float, float]) -> Callable[[Any], float]:
 
 
 def _size_or_off(value: Any) -> str:
-    is_size = isinstance(value, str) and (parse_size(value) or 0) >= LEAST_LIMIT
+    is_size = isinstance(value, str) and (parse_size(value) or 0) >= MIN_LIMIT
     return str(_check(value, value == OFF or is_size))
 
 
@@ -114,13 +114,13 @@ def _loopback_or_off(value: Any) -> str:
 
 
 def _hosts(value: Any) -> tuple[str, ...]:
-    is_list = isinstance(value, (list, tuple)) and len(value) <= _MOST_HOSTS
+    is_list = isinstance(value, (list, tuple)) and len(value) <= _MAX_HOSTS
     names = _check(value, is_list and all(isinstance(n, str) and is_host_name(n) for n in value))
     return tuple(dict.fromkeys(names))
 
 
 def _groups(value: Any) -> Groups:
-    is_table = isinstance(value, dict) and len(value) <= _MOST_HOSTS
+    is_table = isinstance(value, dict) and len(value) <= _MAX_HOSTS
     table = _check(value, is_table and all(is_host_name(name) for name in value))
     return {name: _hosts(members) for name, members in table.items()}
 

@@ -14,11 +14,11 @@ MB = 1 << 20
 SPACING, GAP = 5.0, 60.0
 # Readings. The first minute is warm-up, two minutes make a steady speed, and two more (beside the
 # minute over which an agent averages) a lasting change.
-WARM_UP, LEAST_STEADY, RECENT = 12, 24, 24
-MOST_READINGS = 360
+WARM_UP, MIN_STEADY, RECENT = 12, 24, 24
+MAX_READINGS = 360
 # Seconds after a gap in which a slow-down cannot be noticed.
-BLIND = (WARM_UP + LEAST_STEADY + RECENT) * SPACING
-MOST_PHASES = 4
+BLIND = (WARM_UP + MIN_STEADY + RECENT) * SPACING
+MAX_PHASES = 4
 # Slower: at most half; as before: at least three quarters, for a minute.
 SLOWER, RECOVERED, RECOVERED_READINGS = 0.5, 0.75, 12
 # A speed that scatters more than this has no steady value. Below STOPPED of it the run does not
@@ -74,7 +74,7 @@ class SpeedWatch:
 
     def __init__(self) -> None:
         self._runs: dict[int, _RunSpeeds] = {}  # by pid
-        self._contexts: deque[_Context] = deque(maxlen=MOST_READINGS)
+        self._contexts: deque[_Context] = deque(maxlen=MAX_READINGS)
 
     def add(self, snapshot: Snapshot) -> None:
         """Add one reading, at most every SPACING seconds."""
@@ -108,9 +108,9 @@ class SpeedWatch:
             return
         rate, unit = progress.speed
         phase = _find_phase(progress, unit)
-        readings = run.phases.setdefault(phase, deque(maxlen=MOST_READINGS))
+        readings = run.phases.setdefault(phase, deque(maxlen=MAX_READINGS))
         readings.append((snapshot.time, rate))
-        while len(run.phases) > MOST_PHASES:
+        while len(run.phases) > MAX_PHASES:
             del run.phases[next(iter(run.phases))]
         if run.slow is None:
             run.slow, run.slow_phase = _judge(readings, unit), phase
@@ -167,7 +167,7 @@ def _is_nearly_done(progress: RunProgress) -> bool:
 
 
 def _find_phase(progress: RunProgress, unit: str) -> str:
-    """The same for "Epoch 3" and "Epoch 4", another for "Validation"."""
+    """Returns a name that "Epoch 3" and "Epoch 4" share, and "Validation" does not."""
     bar = progress.inner or progress.bar
     return f"{unit} {re.sub(r'[0-9]+', '', bar.name if bar else '')}"
 
@@ -175,7 +175,7 @@ def _find_phase(progress: RunProgress, unit: str) -> str:
 def _judge(readings: deque[tuple[float, float]], unit: str) -> SlowDown | None:
     rates = [rate for _, rate in readings]
     earlier, recent = rates[WARM_UP:-RECENT], rates[-RECENT:]
-    if len(earlier) < LEAST_STEADY:
+    if len(earlier) < MIN_STEADY:
         return None
     usual = _median(earlier)
     lowest = sorted(earlier)[len(earlier) // 10]
@@ -197,7 +197,7 @@ def _update(slow: SlowDown, readings: deque[tuple[float, float]]) -> SlowDown | 
 
 
 def _changed(earlier: Sequence[object], later: Sequence[object], usual: object) -> bool:
-    """Whether a value was the usual one all the time before, and another for half of the time."""
+    """Returns whether a value was the usual one before, and another for half of the time."""
     others = [value for value in later if value is not None and value != usual]
     return all(value == usual for value in earlier) and 2 * len(others) >= len(later)
 
@@ -213,7 +213,7 @@ def _find_other(pid: int, earlier: list[_Context], later: list[_Context]) -> int
 def _falls_back_more(
     pid: int, earlier: list[_Context], later: list[_Context], steps: float
 ) -> bool:
-    """Whether twice as many operations a second run on the CPU, though there are fewer steps."""
+    """Returns whether the CPU runs twice as many operations a second, for fewer steps."""
     before, now = _fallback_rate(pid, earlier), _fallback_rate(pid, later)
     if before is None or now is None:
         return False

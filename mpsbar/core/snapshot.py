@@ -41,7 +41,7 @@ class LastFree:
 
     @property
     def may_come_later(self) -> bool:
-        """Whether it was busy, and a Free that waits may find a safe moment."""
+        """Returns whether it was busy, and a Free that waits may find a safe moment."""
         return self.state == "busy" and self.reason not in NEVER_FREED
 
 
@@ -245,7 +245,8 @@ class Snapshot:
 
 
 def _names(member: Worker | Process) -> set[str]:
-    """Both names: only the agent knows a notebook's; its children get the name seen outside."""
+    """Returns both of its names: only the agent knows a notebook's, and its children are matched by
+    the name that is seen from outside."""
     process = member.process if isinstance(member, Worker) else None
     return {member.name} | ({process.name} if process is not None else set())
 
@@ -259,8 +260,10 @@ def _build_family(pid: int, members: list[Worker | Process]) -> Family:
 
 
 def _find_heads(parents: dict[int, int | None]) -> dict[int, int]:
-    """The topmost known parent of each; below a circle, which only false answers make, the process
-    itself. Each is visited once: another computer may claim thousands, each the child of the last.
+    """Returns the topmost known parent of each process, or the process itself below a circle.
+
+    Only false answers make a circle. Each process is visited once: another computer may claim
+    thousands, each the child of the last.
     """
     heads: dict[int, int | None] = {}  # None: it is its own
     for pid in parents:

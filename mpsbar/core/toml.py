@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 # Finding a statement's end parses it once for each of its lines.
-_MOST_LINES = 200
+_MAX_LINES = 200
 
 
 class NotTOML(ValueError):
@@ -96,7 +96,7 @@ def _statements(lines: Sequence[str]) -> Iterator[tuple[int, int, Mapping[str, A
 
 def _read_statement(lines: Sequence[str], first: int) -> tuple[int, dict[str, Any]]:
     """Read the shortest run of lines that is TOML: an unfinished array or string never is."""
-    for after in range(first + 1, min(len(lines), first + _MOST_LINES) + 1):
+    for after in range(first + 1, min(len(lines), first + _MAX_LINES) + 1):
         try:
             return after, parse_toml("".join(lines[first:after]))
         except NotTOML:

@@ -18,6 +18,12 @@ Release = tuple[int, int]  # (2, 13)
 
 RECOMMENDED: Release = (2, 1)
 CURRENT: Release = (2, 13)  # for an older release a newer one is advised
+# From here on torch raises when a command buffer failed on MPS.
+RAISES_ON_MPS: Release = (2, 15)
+# Operations of the probe that MPS got in a later release than the dtype itself.
+LATER_ON_MPS: dict[tuple[str, str], Release] = {
+    ("autocast", "float16"): (2, 5), ("autocast", "bfloat16"): (2, 6),
+}  # fmt: skip
 # matmul with a reduction dimension above 32768 reads past it on M1 and M2 (pytorch #193487).
 LONG_MATMUL: tuple[Release, Release] = ((2, 7), (2, 13))
 LAST_FOR_INTEL = "2.2.2"
@@ -48,11 +54,26 @@ def parse_numbers(version: str | None) -> tuple[int, ...] | None:
 def newest_for(
     macos: tuple[int, ...] | None, python: tuple[int, ...] | None, architecture: str | None
 ) -> str | None:
-    """The newest release that installs here and has MPS; None: not known."""
+    """Returns the newest release that installs here and has MPS; None if that is not known."""
     if macos is None or python is None or architecture != "arm64":
         return None
     fits = (n.version for n in _NEWEST if macos >= n.macos and python >= n.python)
     return next(fits, None)
+
+
+def package_for(macos: tuple[int, ...] | None, python: tuple[int, ...] | None) -> str | None:
+    """What pip is to install for the newest release with MPS; None if there is none for these.
+
+    pip chooses by Python and lets a release without MPS on this macOS be installed too.
+    """
+    newest, before = _NEWEST
+    if (python is not None and python < before.python) or (macos and macos < before.macos[:1]):
+        return None
+    if macos and macos >= newest.macos[:1]:
+        return "torch"
+    least, most = CURRENT, parse_release(newest.version)
+    assert most is not None
+    return f"torch>={least[0]}.{least[1]},<{most[0]}.{most[1]}"
 
 
 def chip_generation(chip: str | None) -> int | None:
@@ -107,7 +128,7 @@ _NUMBER = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _WHOLE = re.compile(r"\s*[+-]?\d{1,18}", re.ASCII)
-_MOST_UNKNOWN = 10
+_MAX_UNKNOWN = 10
 
 
 def mask_settings(variables: Mapping[str, str]) -> dict[str, str]:
@@ -134,7 +155,7 @@ def judge_settings(settings: Mapping[str, str], torch_version: str | None) -> tu
 
 
 def is_fallback_on(settings: Mapping[str, str]) -> bool:
-    """Whether the fallback is certainly on; releases differ on a value that is no number."""
+    """Returns whether it is certainly on; releases differ on a value that is no number."""
     number = _WHOLE.match(settings.get(FALLBACK, ""))
     return number is not None and int(number[0]) != 0
 
@@ -194,7 +215,7 @@ def _judge_unknown(settings: Mapping[str, str], torch_version: str | None) -> It
     """KNOWN_SETTINGS is the list of torch 2.13: a newer torch may know more names."""
     release = parse_release(torch_version)
     unknown = [n for n in sorted(settings) if "MPS" in n and n not in KNOWN_SETTINGS]
-    for name in unknown[:_MOST_UNKNOWN]:
+    for name in unknown[:_MAX_UNKNOWN]:
         import difflib  # imported late: for mistakes only
 
         shown = printable(name, 80)

@@ -13,7 +13,7 @@ from mpsbar.core.snapshot import Snapshot, Worker
 
 # Seconds. Long enough to tell a leak from a warm-up, short enough to follow what people do.
 WINDOW = 600.0
-MOST = 300
+MAX_POINTS = 300
 # A front end that ticks faster must not shorten the window: 300 points × 1.5 s are 7.5 minutes.
 SPACING = 1.5
 # After a gap this long (sleep, a changed clock) a line through both sides would be wrong.
@@ -30,7 +30,7 @@ class Point(NamedTuple):
 
 # A tuple, because a front end draws one while the ticking thread makes the next.
 Series = tuple[Point, ...]
-_Totals = tuple[int | None, int | None, int | None, int | None]
+_MachineTotals = tuple[int | None, int | None, int | None, int | None]
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Trend:
 
     @property
     def is_steady(self) -> bool:
-        """Whether it moved in one direction all the time: neither a jump nor a finished warm-up.
+        """Returns whether it moved in one direction all the time: no jump, no finished warm-up.
 
         The median of a saw-tooth moves, but not both of its edges. A straight line makes half of
         its growth in each step and an eighth after the last median; half and a third of those
@@ -116,7 +116,7 @@ class Trends:
     def __init__(self) -> None:
         self.machine = MachineSeries()
         self._processes: dict[int, ProcessSeries] = {}  # by pid
-        self._totals: dict[int, tuple[Worker, _Totals]] = {}  # of the last reading, by pid
+        self._totals: dict[int, tuple[Worker, _MachineTotals]] = {}  # of the last reading, by pid
         self.speeds = SpeedWatch()
 
     def add(self, snapshot: Snapshot) -> None:
@@ -132,7 +132,7 @@ class Trends:
         for process in _find_processes(snapshot):
             series = self._find_series(process.pid, process.started, now)
             series.footprint = append(series.footprint, now, process.footprint)
-        totals: dict[int, tuple[Worker, _Totals]] = {}
+        totals: dict[int, tuple[Worker, _MachineTotals]] = {}
         for worker in snapshot.workers:
             # A busy worker repeats its counters, which would look flat while its footprint grows.
             if worker.state == "live":
@@ -188,7 +188,7 @@ def append(series: Series, now: float, value: int | None) -> Series:
         series = ()
     if series and now - series[-1].time < SPACING:
         return series
-    first = max(0, len(series) + 1 - MOST)
+    first = max(0, len(series) + 1 - MAX_POINTS)
     while first < len(series) and series[first].time < now - WINDOW:
         first += 1
     return series[first:] + (Point(now, value),)  # noqa: RUF005 - half the time of unpacking
@@ -228,7 +228,7 @@ def metal_held(worker: Worker) -> int | None:
     return worker.total(lambda backend: backend.held if backend.name in METAL else None)
 
 
-def _add_up(worker: Worker) -> _Totals:
+def _add_up(worker: Worker) -> _MachineTotals:
     allocated = worker.total(lambda backend: backend.allocated)
     return worker.held, allocated, worker.cached, _read_speed(worker)
 

@@ -1,4 +1,4 @@
-"""From the evidence of an end to one verdict: what happened, how sure that is, what it rests on.
+"""Judges how a process ended: one verdict from all evidence, with its certainty and its basis.
 
 Pure. A verdict is never more certain than its evidence: "known" is what the kernel, Python or a
 report about this very process said; "likely" is what fits and is worded as that.
@@ -55,7 +55,7 @@ _CRASHES = {3, 4, 5, 6, 8, 11}
 _SIGBUS = {True: 10, False: 7}  # by whether it is a Mac
 # In the minute before: as much swap as a run that fits does not need.
 SWAP_GROWTH = 1 << 30
-_MOST_TEXT = 200
+_MAX_TEXT = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class EndVerdict:
 
     @property
     def is_normal(self) -> bool:
-        """Whether it is not worth a notification; an unknown end is not either."""
+        """Returns whether it is not worth a notification; an unknown end is not either."""
         return self.code in NORMAL or self.code == "unknown"
 
 
@@ -102,7 +102,9 @@ def _judge(e: EndEvidence) -> EndVerdict:
         return EndVerdict("stopped", "likely", {"code": status.code}, ("stop_asked", "exit_status"))
     if status.code == 0:
         return EndVerdict("finished", "known", {"code": 0}, ("exit_status",))
-    return EndVerdict("exit_code", "known", {"code": status.code}, ("exit_status", *_silence(e)))
+    return EndVerdict(
+        "exit_code", "known", {"code": status.code}, ("exit_status", *_judge_missing_record(e))
+    )
 
 
 def _judge_unseen(e: EndEvidence) -> EndVerdict:
@@ -127,7 +129,7 @@ def _judge_unseen(e: EndEvidence) -> EndVerdict:
         return EndVerdict("restarted", "likely", {}, ("restart",))
     if e.stop_signal is not None:
         return EndVerdict("stopped", "likely", {}, ("stop_asked",))
-    basis: tuple[Basis, ...] = _silence(e)
+    basis: tuple[Basis, ...] = _judge_missing_record(e)
     if e.pressure == "critical":
         basis = (*basis, "pressure")
     return EndVerdict("unknown", "unknown", {}, basis)
@@ -255,7 +257,7 @@ def _find_sizes(error: RaisedError, e: EndEvidence) -> dict[str, Value]:
     return found
 
 
-def _silence(e: EndEvidence) -> tuple[Basis, ...]:
+def _judge_missing_record(e: EndEvidence) -> tuple[Basis, ...]:
     """Missing last words are evidence only if the agent would have written some."""
     expected = e.is_connected and e.leaves_words and "last_words" not in e.reports.unreadable
     return ("no_last_words",) if expected and e.words is None else ()
@@ -285,7 +287,7 @@ def parse_record(value: Any) -> EndVerdict | None:
 
 
 def _clean(item: Value) -> Value:
-    return mask(printable(item, 2 * _MOST_TEXT)) if isinstance(item, str) else item
+    return mask(printable(item, 2 * _MAX_TEXT)) if isinstance(item, str) else item
 
 
 def _words(value: Any, allowed: Any = None) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ class Bundle:
 
 
 def read_bundle() -> Bundle | None:
-    """None outside an app; a framework Python lies in an app too, which is Python's own."""
+    """Returns None outside an app; a framework Python lies in an app too, which is Python's own."""
     try:
         from Foundation import NSBundle
     except ImportError:
@@ -37,7 +37,7 @@ def read_bundle() -> Bundle | None:
 
 
 def judge_place(path: str) -> Literal["translocated", "disk_image"] | None:
-    """Why an app at this path is gone after the next restart, or before; None if it stays."""
+    """Returns why an app at this path will be gone after a restart; None if it stays."""
     if "/AppTranslocation/" in path:
         return "translocated"
     if path.startswith("/Volumes/") and _is_read_only(path):

@@ -16,7 +16,7 @@ _PROGRAMS = (
 
 
 def copy(text: str, platform: str = sys.platform) -> bool:
-    """Whether it was copied. On macOS on the main thread only; elsewhere it may take seconds."""
+    """Returns whether it was copied. macOS: main thread only; elsewhere it may take seconds."""
     content = text.encode("utf-8", "replace")
     return (
         _copy_macos(content.decode("utf-8")) if platform == "darwin" else _copy_by_program(content)

@@ -23,7 +23,7 @@ SHELL_FILES = (
     "share/fish/vendor_completions.d/mpsbar.fish",
 )
 _PATHS = ("/etc/paths", "/etc/paths.d")  # where every shell of macOS begins
-_MOST_BYTES = 64 * 1024
+_MAX_BYTES = 64 * 1024
 
 LinkState = Literal[
     "made",
@@ -62,7 +62,7 @@ def find_tool() -> str | None:
 
 
 def suggest_folders(home: str) -> tuple[str, ...]:
-    """The user's own folder first: it needs no administrator."""
+    """Suggests the user's own folder first: it needs no administrator."""
     return str(Path(home, ".local/bin")), "/usr/local/bin"
 
 
@@ -120,7 +120,7 @@ def _renew(wanted: str, path: str, in_app: str) -> LinkState:
 
 
 def _is_on_path(folder: str) -> bool:
-    """Also by /etc/paths: an app that was opened from the Finder does not have the shell's PATH."""
+    """Reads /etc/paths too: an app opened from the Finder does not have the shell's PATH."""
     return folder in {*os.environ.get("PATH", "").split(os.pathsep), *_read_paths(_PATHS)}
 
 
@@ -130,5 +130,5 @@ def _read_paths(places: Iterable[str]) -> list[str]:
         with suppress(OSError):
             path = Path(place)
             for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-                found += read_bytes(file, _MOST_BYTES).decode("utf-8", "replace").split("\n")
+                found += read_bytes(file, _MAX_BYTES).decode("utf-8", "replace").split("\n")
     return [line.strip() for line in found if line.strip()]

@@ -1,4 +1,4 @@
-"""Whether macOS draws our icon in the menu bar; macOS itself reports nothing when it does not."""
+"""Checks whether macOS draws our icon in the menu bar; macOS reports nothing when it does not."""
 
 import ctypes
 import json
@@ -25,7 +25,7 @@ Doubt = Literal["not_made", "not_visible", "no_width", "behind_notch", "occluded
 def has_gui_session(
     graphics: str = CORE_GRAPHICS, foundation: str = CORE_FOUNDATION
 ) -> bool | None:
-    """Whether we run in the session of a user at a screen (not by ssh). None: unknown."""
+    """Returns whether a user at a screen runs us (not by ssh); None if that is unknown."""
     try:
         copy = ctypes.CDLL(graphics).CGSessionCopyCurrentDictionary
         release = ctypes.CDLL(foundation).CFRelease
@@ -41,7 +41,7 @@ def has_gui_session(
 
 
 def draws_no_icon(version: tuple[int, ...] | None = None) -> str | None:
-    """The reason, as a code, why macOS would run us but draw no icon; None: none is known.
+    """Returns a code for why macOS would run us but draw no icon; None if no reason is known.
 
     Reported for Homebrew's and python.org's Python, not for uv's (realiti4/claude-swap#310).
     """
@@ -80,7 +80,7 @@ class Visibility:
 
     @property
     def doubt(self) -> Doubt | None:
-        """The most serious one; "occluded" alone is reported as a false alarm on macOS 15."""
+        """The most serious doubt; "occluded" alone is reported as a false alarm on macOS 15."""
         if self.visible is None:
             return "not_made"
         if not self.visible:
@@ -92,7 +92,7 @@ class Visibility:
         return "occluded" if self.occluded else None
 
     def __str__(self) -> str:
-        """The line that is written to the log."""
+        """Returns the line for the log."""
         shown = ", ".join(_describe(screen) for screen in self.screens)
         return (
             f"icon {self.doubt or 'fine'}: on={self.is_on} visible={self.visible}"
@@ -141,7 +141,7 @@ def _describe(screen: Screen) -> str:
     return f"{screen.width:.0f}x{screen.height:.0f}{notch}"
 
 
-_MOST_BYTES = 10_000
+_MAX_BYTES = 10_000
 
 
 def write_icon(check: IconCheck) -> None:
@@ -150,11 +150,11 @@ def write_icon(check: IconCheck) -> None:
 
 
 def read_icon() -> IconCheck | None:
-    """None: the icon was never checked, or the result cannot be read."""
+    """Returns None if the icon was never checked, or the result cannot be read."""
     if not is_usable(paths.icon_file()):
         return None
     try:
-        stored = json.loads(read_bytes(paths.icon_file(), _MOST_BYTES))
+        stored = json.loads(read_bytes(paths.icon_file(), _MAX_BYTES))
         time.localtime(stored["time"])  # ValueError, OverflowError: no clock shows that
         doubt = None if stored["doubt"] is None else printable(str(stored["doubt"]), 40)
         return IconCheck(float(stored["time"]), doubt, printable(str(stored["details"]), 500))

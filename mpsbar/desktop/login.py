@@ -31,7 +31,7 @@ Why = Literal[
     "odd_path",  # what the format cannot hold; the detail is the path
     "disabled_by_user",  # in the desktop's own settings
 ]
-MOST_BYTES = 64 * 1024
+MAX_BYTES = 64 * 1024
 # Where `uvx` and `pipx run` put what they run once. Poetry's caches are for longer.
 _RUN_ONCE = re.compile(r"/(archive|environments)-v\d+/|/(\.cache|Caches)/pipx/|/pipx/\.cache/")
 
@@ -52,13 +52,13 @@ def read_login() -> LoginStatus:
 
 
 def turn_on() -> LoginStatus:
-    """The status afterwards; if it is not "on", its `why` is the reason."""
+    """Returns the status afterwards; if it is not "on", its `why` is the reason."""
     status: LoginStatus = _platform().turn_on()
     return status
 
 
 def turn_off() -> LoginStatus:
-    """The status afterwards."""
+    """Returns the status afterwards."""
     status: LoginStatus = _platform().turn_off()
     return status
 
@@ -97,7 +97,7 @@ class LoginFile:
         return LoginStatus(state, self.owner, self.path, why, detail)
 
     def find_problem(self, command: str) -> LoginStatus | None:
-        """Why it starts nothing: there is no file, it is not ours, or its command is gone."""
+        """Returns why it starts nothing: no file, one that is not ours, or its command is gone."""
         if self.fields is None:
             return self.status("off")
         if self.is_foreign:
@@ -146,7 +146,7 @@ class LoginFile:
 
 
 def find_command() -> list[str]:
-    """The command as typed: the shim in ~/.local/bin outlives the environment behind it."""
+    """Returns the command as typed: a shim in ~/.local/bin outlives the environment behind it."""
     typed = sys.argv[0]
     if Path(typed).name != "mpsbar":
         typed = "" if Path(typed).name == "__main__.py" else shutil.which("mpsbar") or ""
@@ -158,7 +158,7 @@ def find_command() -> list[str]:
 
 
 def find_config_folder() -> str:
-    """Linux: $XDG_CONFIG_HOME counts only if it is absolute, says its specification."""
+    """Returns $XDG_CONFIG_HOME if it is absolute, as its specification requires; else ~/.config."""
     config = os.environ.get("XDG_CONFIG_HOME", "")
     if os.path.isabs(config):  # noqa: PTH117 - a text
         return config
@@ -166,9 +166,9 @@ def find_config_folder() -> str:
 
 
 def read_small(path: str) -> bytes | None:
-    """None if there is no file; b"" for what is no small file, which counts as foreign."""
+    """Returns None if there is no file, b"" if it is no small file, which counts as foreign."""
     try:
-        return read_bytes(Path(path), MOST_BYTES)
+        return read_bytes(Path(path), MAX_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return b"" if Path(path).is_symlink() else None
     except OSError:
@@ -176,7 +176,7 @@ def read_small(path: str) -> bytes | None:
 
 
 def parse_count(text: str) -> int:
-    """The number of folders in a mark; anybody may have edited the file it is in."""
+    """Returns the number of folders in a mark; anybody may have edited the file it is in."""
     return min(int(text), 3) if text.isascii() and text.isdigit() and len(text) < 3 else 0
 
 

@@ -89,12 +89,12 @@ def build_unit(command: list[str], folders_made: int) -> str:
 
 
 def quote(argument: str) -> str:
-    """One argument of ExecStart, without the characters of _NOT_IN_UNIT; % is doubled."""
+    """Quotes an argument of ExecStart that has no character of _NOT_IN_UNIT; % is doubled."""
     return '"' + argument.replace("%", "%%") + '"'
 
 
 def unquote(text: str) -> str:
-    """The program of an ExecStart that `quote` wrote."""
+    """Returns the program of an ExecStart that `quote` wrote."""
     return text[1:].partition('"')[0].replace("%%", "%")
 
 

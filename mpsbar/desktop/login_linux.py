@@ -41,7 +41,7 @@ def turn_off() -> LoginStatus:
 
 
 def open_settings() -> bool:
-    """False: desktops have no common pane for it."""
+    """Returns False: desktops have no common pane for it."""
     return False
 
 
@@ -60,7 +60,7 @@ def build_entry(command: list[str], folders_made: int) -> str:
 
 
 def quote(argument: str) -> str:
-    """One argument of Exec: % is a field code; arguments are quoted, then the value is escaped."""
+    """Quotes an argument of Exec, where % is a field code; then the value is escaped."""
     argument = argument.replace("%", "%%")
     if not argument or _RESERVED.search(argument):
         argument = '"' + re.sub(r'(["`$\\])', r"\\\1", argument) + '"'
@@ -68,7 +68,7 @@ def quote(argument: str) -> str:
 
 
 def escape(value: str) -> str:
-    """A value of the entry: it is one line, and a backslash begins an escape."""
+    """Escapes a value of the entry: it is one line, and a backslash begins an escape."""
     codes = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
     text = "".join(codes.get(character, character) for character in value)
     return "\\s" + text[1:] if text.startswith(" ") else text
@@ -80,7 +80,7 @@ def unescape(value: str) -> str:
 
 
 def parse_entry(text: str) -> dict[str, str]:
-    """The keys of [Desktop Entry] with their values, not unescaped."""
+    """Returns the keys of [Desktop Entry] with their values, not unescaped."""
     entry: dict[str, str] = {}
     group = ""
     for line in text.split("\n"):

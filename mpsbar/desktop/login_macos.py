@@ -103,7 +103,7 @@ def _read_agent_status() -> LoginStatus:
 
 
 def _is_switched_off(plist: str) -> bool:
-    """Whether the user has switched this LaunchAgent off in System Settings."""
+    """Returns whether the user has switched this LaunchAgent off in System Settings."""
     service = _find_service_class()
     if service is None:
         return False

@@ -23,7 +23,7 @@ from mpsbar.core.machine import Delivery
 if TYPE_CHECKING:
     from mpsbar.desktop.notifications import Notifier
 
-_MOST_WAITING = 20
+_MAX_WAITING = 20
 _TEXT_MOST = 1000
 
 
@@ -60,7 +60,7 @@ class UserNotifications:
     def notify(self, title: str, text: str, key: str) -> None:
         with self._lock:
             if self._waiting is not None:
-                if key in self._waiting or len(self._waiting) < _MOST_WAITING:
+                if key in self._waiting or len(self._waiting) < _MAX_WAITING:
                     self._waiting[key] = (title, text)
                 return
         self._send(title, text, key)

@@ -30,8 +30,8 @@ _SCRIPT = (
 )
 _TITLE_MOST = 200
 _TEXT_MOST = 1000
-_MOST_WAITING = 20
-_MOST_BYTES = 10_000
+_MAX_WAITING = 20
+_MAX_BYTES = 10_000
 
 
 class Notifier(Protocol):
@@ -142,7 +142,7 @@ class CommandQueue:
         self._log = log
         self._on_end = on_end
         self._seconds = seconds
-        self._waiting: queue.Queue[Sequence[bytes]] = queue.Queue(_MOST_WAITING)
+        self._waiting: queue.Queue[Sequence[bytes]] = queue.Queue(_MAX_WAITING)
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()
         self._last_problem = ""
@@ -180,7 +180,7 @@ class CommandQueue:
 
 
 def _clean(text: str, most: int) -> str:
-    """Only printable characters and line ends, at least one character, at most `most`."""
+    """Keeps only printable characters and line ends, from one to `most` characters."""
     clean = "".join(c if c.isprintable() or c == "\n" else " " for c in text[:most])
     return clean + "…" if len(text) > most else clean or " "
 
@@ -195,11 +195,11 @@ def write_delivery(check: DeliveryCheck) -> None:
 
 
 def read_delivery() -> DeliveryCheck | None:
-    """None: no alert was sent yet, or the file cannot be read."""
+    """Returns None if no alert was sent yet, or the file cannot be read."""
     if not is_usable(paths.delivery_file()):
         return None
     try:
-        stored = json.loads(read_bytes(paths.delivery_file(), _MOST_BYTES))
+        stored = json.loads(read_bytes(paths.delivery_file(), _MAX_BYTES))
         if stored["delivery"] not in get_args(Delivery):
             return None
         time.localtime(stored["time"])  # ValueError, OverflowError: no clock shows that

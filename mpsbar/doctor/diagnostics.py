@@ -11,7 +11,7 @@ from mpsbar.core.machine import Process
 from mpsbar.core.naming import printable
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.render import render_doctor
-from mpsbar.doctor.rules import Checkup
+from mpsbar.doctor.rules import DoctorReport
 from mpsbar.language import _
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.endings import describe_end
@@ -21,7 +21,11 @@ from mpsbar.ui.text.status import render_table
 
 
 def render_diagnostics(
-    version: str, snapshot: Snapshot, checkup: Checkup | None, home: str, dtypes: str = ""
+    version: str,
+    snapshot: Snapshot,
+    doctor_report: DoctorReport | None,
+    home: str,
+    dtypes: str = "",
 ) -> str:
     """The block, without arguments and paths of processes; `home` is shown as ~.
 
@@ -36,8 +40,9 @@ def render_diagnostics(
         parts.append("\n".join(_render_ended(snapshot)))
     if dtypes:
         parts.append(dtypes)
-    if checkup is not None:  # at the end, because its last line says whether there is a problem
-        parts.append(render_doctor(checkup))
+    # At the end, because its last line says whether there is a problem.
+    if doctor_report is not None:
+        parts.append(render_doctor(doctor_report))
     return wording.shorten_home("\n\n".join(parts), home) + "\n"
 
 

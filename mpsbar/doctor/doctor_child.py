@@ -19,7 +19,7 @@ MARK = "\x1empsbar "
 # SIGALRM ends us if torch hangs and the process that started us was killed.
 _LAST_RESORT_SECONDS = 600
 _LONGEST_TEXT = 1000
-_MOST_SETTINGS = 40
+_MAX_SETTINGS = 40
 
 
 def main() -> None:
@@ -69,11 +69,11 @@ def _read_python() -> dict[str, Any]:
 
 def _read_settings() -> dict[str, str]:
     names = sorted(name for name in os.environ if name.startswith("PYTORCH_"))
-    return {name: os.environ[name][:_LONGEST_TEXT] for name in names[:_MOST_SETTINGS]}
+    return {name: os.environ[name][:_LONGEST_TEXT] for name in names[:_MAX_SETTINGS]}
 
 
 def _is_translated() -> bool | None:
-    """Whether Rosetta runs us; ENOENT on a Mac that does not have it."""
+    """Returns whether Rosetta runs us; a Mac without it answers ENOENT."""
     try:
         import ctypes
         import errno
@@ -92,7 +92,7 @@ def _is_translated() -> bool | None:
 
 
 def _find_torch() -> dict[str, Any]:
-    """The file and version of torch, without importing it."""
+    """Finds the file and version of torch without importing it."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:  # a stray folder of that name has no origin
         return {"found": False}
@@ -129,13 +129,13 @@ def _read_available(torch: Any) -> dict[str, Any]:
 
 
 def _compute(torch: Any, device: str) -> float:
-    """A small computation, read back: a wrong result shows as well as an exception."""
+    """Reads back a small computation: a wrong result shows as well as an exception."""
     ones = torch.ones(2, 2, device=device)
     return float((ones @ ones).sum().item())
 
 
 def _read_dtypes(torch: Any) -> list[str] | None:
-    """The dtypes that torch claims to support: from 2.10, on MPS from 2.12; else None."""
+    """Reads the dtypes that torch claims to support (2.10 and later, on MPS 2.12); else None."""
     capability = _call(torch, "accelerator.get_device_capability", {})
     names = capability.get("supported_dtypes")
     return None if names is None else sorted(str(name).replace("torch.", "") for name in names)

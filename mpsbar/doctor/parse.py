@@ -9,7 +9,7 @@ from mpsbar.core.torch_facts import mask_settings, parse_numbers
 from mpsbar.doctor.rules import STAGES, Device, InspectionEnd
 
 _LONGEST_TEXT = 1000
-_MOST = 100  # settings, dtypes
+_MAX_ITEMS = 100  # settings, dtypes
 
 Answer = dict[str, Any]
 Stages = dict[str, Answer]
@@ -104,11 +104,11 @@ def _signal_name(code: int | None) -> str | None:
 def _parse_settings(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         return {}
-    return mask_settings({_text(k): _text(v) for k, v in list(value.items())[:_MOST]})
+    return mask_settings({_text(k): _text(v) for k, v in list(value.items())[:_MAX_ITEMS]})
 
 
 def _parse_dtypes(value: Any) -> tuple[str, ...] | None:
-    return tuple(map(_text, value[:_MOST])) if isinstance(value, list) else None
+    return tuple(map(_text, value[:_MAX_ITEMS])) if isinstance(value, list) else None
 
 
 def _error(stages: Stages, stage: str) -> str | None:

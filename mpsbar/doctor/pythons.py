@@ -15,40 +15,40 @@ from mpsbar.core.dtype_results import parse_text
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.doctor_child import MARK
 from mpsbar.doctor.parse import parse_device
-from mpsbar.doctor.rules import Checkup, Device, build_checkup
+from mpsbar.doctor.rules import Device, DoctorReport, build_doctor_report
 from mpsbar.system.child_process import ChildAnswer, start_script
 from mpsbar.system.installed_pythons import find_installed, has_framework, is_usable_shim
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.paths import is_in_app
 
-MOST_PYTHONS = 8
+MAX_PYTHONS = 8
 # Each imports torch: more at once would only make a small machine swap.
 _AT_ONCE = 2
 # Enough to import torch from a slow disk, on a busy machine.
 _INSPECT_SECONDS = 60.0
-_MOST_ANSWERS = 32
+_MAX_ANSWERS = 32
 _SCRIPT = importlib.resources.files("mpsbar.doctor") / "doctor_child.py"
 
 OnInspected = Callable[[int, int], None]  # done, total
 
 
-def check_up(
+def inspect_all(
     snapshot: Snapshot,
     pythons: list[str],
     on_progress: OnInspected | None = None,
     stop: threading.Event | None = None,
-) -> Checkup:
-    devices = inspect_pythons(pythons[:MOST_PYTHONS], on_progress, stop)
-    return build_checkup(snapshot, devices, tuple(pythons[MOST_PYTHONS:]))
+) -> DoctorReport:
+    devices = inspect_pythons(pythons[:MAX_PYTHONS], on_progress, stop)
+    return build_doctor_report(snapshot, devices, tuple(pythons[MAX_PYTHONS:]))
 
 
 def find_pythons(snapshot: Snapshot, enabled: Iterable[str]) -> list[str]:
-    """Where torch may be, one path for each environment: the active one's, then those in use."""
+    """Finds where torch may be, a path for each environment: the active one, then those in use."""
     return _find(snapshot, enabled, {"torch"})
 
 
 def find_usable(snapshot: Snapshot, enabled: Iterable[str]) -> list[str]:
-    """The Pythons that have any framework, by their files."""
+    """Finds the Pythons that have any framework, by their files."""
     pythons = _find(snapshot, enabled, {framework.name for framework in FRAMEWORKS})
     return [python for python in pythons if has_framework(Path(python).parent.parent)]
 
@@ -102,7 +102,7 @@ def _inspect(python: str, seconds: float, stop: threading.Event) -> Device:
         deadline = time.monotonic() + seconds
         code = None  # it hung
         for received in child.read_answers():
-            answers += received[: _MOST_ANSWERS - len(answers)]
+            answers += received[: _MAX_ANSWERS - len(answers)]
             if stop.is_set():
                 return Device(python, "stopped")
             if time.monotonic() > deadline:
@@ -129,13 +129,13 @@ def _list_candidates(
 
 
 def _list_active() -> Iterator[str]:
-    """What a person has activated in this shell comes before all that is guessed."""
+    """Lists what a person has activated in this shell, which comes before all that is guessed."""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         if prefix := os.environ.get(variable):
             yield str(Path(prefix, "bin", "python"))
 
 
 def _find_environment(python: str) -> str:
-    """The folder of a venv, whose python is a link to somewhere else; else the file itself."""
+    """Returns the folder of a venv, whose python is a link elsewhere; else the file itself."""
     folder = Path(python).parent.parent
     return str(folder if (folder / "pyvenv.cfg").exists() else Path(python).resolve())

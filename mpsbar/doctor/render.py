@@ -8,7 +8,7 @@ from typing import Any
 from mpsbar.core.findings import Reason
 from mpsbar.core.machine import Machine, Problem
 from mpsbar.core.naming import printable
-from mpsbar.doctor.rules import COMPUTED, Checkup, Device
+from mpsbar.doctor.rules import COMPUTED, Device, DoctorReport
 from mpsbar.doctor.text import sentence
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text import cells, wording
@@ -20,20 +20,20 @@ _LONGEST_LINE = 200
 _LONGEST_PATH = 4096
 
 
-def render_doctor(checkup: Checkup, home: str | None = None) -> str:
+def render_doctor(report: DoctorReport, home: str | None = None) -> str:
     """The findings for people; `home` is shown as ~ everywhere."""
-    lines = [_render_machine(checkup.machine)]
-    lines += map(_render_problem, checkup.problems)
-    lines += _render_icon(checkup)
-    lines += _render_alerts(checkup)
-    with_torch = [pair for pair in checkup.pythons if pair[0].ended != "no_torch"]
+    lines = [_render_machine(report.machine)]
+    lines += map(_render_problem, report.problems)
+    lines += _render_icon(report)
+    lines += _render_alerts(report)
+    with_torch = [pair for pair in report.pythons if pair[0].ended != "no_torch"]
     for device, reasons in with_torch:
         lines += ["", *_render_python(device), *_render_reasons(reasons)]
-    for process, reasons in checkup.processes:
+    for process, reasons in report.processes:
         title = f"{printable(process.name)} ({process.pid})"
         lines += ["", title, *_render_reasons(reasons)]
-    lines += _render_rest(checkup)
-    text = "\n".join([*lines, "", _render_summary(checkup)])
+    lines += _render_rest(report)
+    text = "\n".join([*lines, "", _render_summary(report)])
     return wording.shorten_home(text, home)
 
 
@@ -44,41 +44,41 @@ def _render_problem(problem: Problem) -> str:
     return _("couldn't read {reader}: {text}").format(reader=problem.reader, text=text)
 
 
-def build_doctor(checkup: Checkup) -> dict[str, Any]:
+def build_doctor_json(report: DoctorReport) -> dict[str, Any]:
     """The findings as JSON of schema 1; every value may be null, fields are only added."""
     return {
         "schema": 1,
-        "machine": build_machine(checkup.machine),
+        "machine": build_machine(report.machine),
         "pythons": [
             {**_build_device(device), "reasons": _build_reasons(reasons)}
-            for device, reasons in checkup.pythons
+            for device, reasons in report.pythons
         ],
         "processes": [
             {"pid": process.pid, "name": process.name, "reasons": _build_reasons(reasons)}
-            for process, reasons in checkup.processes
+            for process, reasons in report.processes
         ],
-        "problems": [asdict(problem) for problem in checkup.problems],
-        "left_out": list(checkup.left_out),
-        "icon": None if checkup.icon is None else asdict(checkup.icon),
-        "alerts": None if checkup.alerts is None else asdict(checkup.alerts),
+        "problems": [asdict(problem) for problem in report.problems],
+        "left_out": list(report.left_out),
+        "icon": None if report.icon is None else asdict(report.icon),
+        "alerts": None if report.alerts is None else asdict(report.alerts),
     }
 
 
-def _render_icon(checkup: Checkup) -> list[str]:
-    """Lines about the menu bar icon; none where there never was one."""
-    lines = [] if checkup.no_icon is None else [say_no_icon(checkup.no_icon)]
-    if checkup.icon is not None:
-        when = datetime.fromtimestamp(checkup.icon.time).astimezone().strftime("%Y-%m-%d %H:%M")
-        icon = say_doubt(checkup.icon.doubt) or _("The menu bar icon is shown")
+def _render_icon(report: DoctorReport) -> list[str]:
+    """Renders lines about the menu bar icon; none where there never was one."""
+    lines = [] if report.no_icon is None else [say_no_icon(report.no_icon)]
+    if report.icon is not None:
+        when = datetime.fromtimestamp(report.icon.time).astimezone().strftime("%Y-%m-%d %H:%M")
+        icon = say_doubt(report.icon.doubt) or _("The menu bar icon is shown")
         lines.append(_("{icon} (last checked {when})").format(icon=icon, when=when))
     return lines
 
 
-def _render_alerts(checkup: Checkup) -> list[str]:
-    """One line where alerts are not shown for certain, with what to do."""
-    if checkup.alerts is None or checkup.alerts.delivery in ("shown", "unknown"):
+def _render_alerts(report: DoctorReport) -> list[str]:
+    """Renders a line with what to do where it is not certain that alerts are shown."""
+    if report.alerts is None or report.alerts.delivery in ("shown", "unknown"):
         return []
-    return [say_delivery(checkup.alerts.delivery)]
+    return [say_delivery(report.alerts.delivery)]
 
 
 def render_progress(done: int, total: int) -> str:
@@ -104,7 +104,7 @@ def _render_python(device: Device) -> list[str]:
     )
     settings = " ".join(f"{name}={value}" for name, value in device.settings.items())
     details = (" · ".join(fact for fact in facts if fact), settings)
-    return [_path(device), *(f"  {wording.shorten(d, _LONGEST_LINE)}" for d in details if d)]
+    return [_path(device), *(f"  {cells.cut_middle(d, _LONGEST_LINE)}" for d in details if d)]
 
 
 def _path(device: Device) -> str:
@@ -125,31 +125,31 @@ def _render_reasons(reasons: Sequence[Reason]) -> list[str]:
     return [f"  {cells.pad(labels[reason.level], width)}  {sentence(reason)}" for reason in reasons]
 
 
-def _render_rest(checkup: Checkup) -> list[str]:
-    without = [device for device, _reasons in checkup.pythons if device.ended == "no_torch"]
+def _render_rest(report: DoctorReport) -> list[str]:
+    without = [device for device, _reasons in report.pythons if device.ended == "no_torch"]
     lines = [
         _("{python}: Python {version}, no torch").format(
             python=_path(device), version=device.version or wording.UNKNOWN
         )
         for device in without
     ]
-    if checkup.left_out:
+    if report.left_out:
         text = ngettext(
             "{n} more Python was not checked; use --python PATH to check it",
             "{n} more Pythons were not checked; use --python PATH to check one",
-            len(checkup.left_out),
+            len(report.left_out),
         )
-        lines.append(text.format(n=len(checkup.left_out)))
+        lines.append(text.format(n=len(report.left_out)))
     return ["", *lines] if lines else []
 
 
-def _render_summary(checkup: Checkup) -> str:
-    number = len(checkup.worries)
+def _render_summary(report: DoctorReport) -> str:
+    number = len(report.torch_problems)
     if number:
         return ngettext("{n} problem found.", "{n} problems found.", number).format(n=number)
-    if all(device.ended == "no_torch" for device, _reasons in checkup.pythons):
+    if all(device.ended == "no_torch" for device, _reasons in report.pythons):
         return _("No torch was found. To check a specific Python: mpsbar doctor --python PATH")
-    return _("No other problems found.") if checkup.problems else _("No problems found.")
+    return _("No other problems found.") if report.problems else _("No problems found.")
 
 
 def _build_device(device: Device) -> dict[str, Any]:

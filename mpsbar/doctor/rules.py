@@ -24,39 +24,39 @@ COMPUTED = 8.0  # ones(2, 2) @ ones(2, 2), summed
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What torch can do in one Python. None: not known."""
+    """What torch can do in one Python; None is not known."""
 
     python: str  # the path that was run
     ended: InspectionEnd
     stage: str | None = None
-    signal: str | None = None  # the crash, such as SIGSEGV
-    error: str | None = None  # of the stage, or the last line on stderr
-    version: str | None = None  # of Python
+    signal: str | None = None  # signal of the crash, such as SIGSEGV
+    error: str | None = None  # error of the failed stage, or the last line of stderr
+    version: str | None = None  # version of Python
     implementation: str | None = None
-    architecture: str | None = None  # arm64, x86_64: of the Python, not of the chip
+    architecture: str | None = None  # arm64 or x86_64: of the Python, not of the chip
     system: str | None = None  # sys.platform
-    os_version: tuple[int, ...] | None = None  # as this Python reads it, which may be 10.16
+    os_version: tuple[int, ...] | None = None  # as this Python reads it: an old one reads 10.16
     prefix: str | None = None
-    translated: bool | None = None  # by Rosetta
+    translated: bool | None = None  # whether Rosetta translates it
     settings: dict[str, str] = field(default_factory=dict)  # PYTORCH_* during the inspection
     torch: str | None = None
     torch_file: str | None = None
-    torch_preloaded: bool | None = None  # by a start-up file, before any script
-    cuda: str | None = None  # the version it was built for
+    torch_preloaded: bool | None = None  # whether a startup file imports torch before any script
+    cuda: str | None = None  # version of CUDA that torch was built for
     hip: str | None = None
     mps_built: bool | None = None
     mps_available: bool | None = None
     cuda_available: bool | None = None
-    mps_error: str | None = None  # is_available() raised
+    mps_error: str | None = None  # the error that is_available() raised
     cuda_error: str | None = None
-    chosen: str | None = None  # by the usual cuda, then mps, then cpu
+    chosen: str | None = None  # device chosen in the order cuda, mps, cpu
     computed: float | None = None  # on the chosen device; COMPUTED is right
     compute_error: str | None = None
-    dtypes: tuple[str, ...] | None = None  # that torch itself lists
+    dtypes: tuple[str, ...] | None = None  # dtypes that torch itself lists
 
 
 def judge_device(device: Device, machine: Machine) -> tuple[Reason, ...]:
-    """All findings, the worst first; what is only worth knowing has the level "ok"."""
+    """Returns all findings, the worst first; what is only worth knowing has the level "ok"."""
     reasons = [*_judge_end(device)]
     if device.ended in ("ok", "crashed", "exited", "hung"):
         reasons += _judge_choice(device)
@@ -69,7 +69,7 @@ def judge_device(device: Device, machine: Machine) -> tuple[Reason, ...]:
 
 
 def why_no_mps(device: Device, machine: Machine) -> Reason | None:
-    """Why there is no MPS; None: it is available, or nothing is known of it."""
+    """Returns why there is no MPS; None if it is available, or nothing is known of it."""
     if device.mps_available or device.mps_built is None:
         return None
     if device.system != "darwin" and not device.mps_built:
@@ -86,14 +86,14 @@ def why_no_mps(device: Device, machine: Machine) -> Reason | None:
 
 
 def _may_use_mps(device: Device) -> bool:
-    """On a Mac this includes a torch that crashed first: a setting may be the cause."""
+    """Returns True also for a torch that crashed first on a Mac: a setting may be the cause."""
     if device.mps_built is not None:
         return device.mps_built
     return device.system == "darwin" and device.torch_file is not None
 
 
 def _why_unavailable(device: Device, machine: Machine) -> Reason:
-    """Why MPS is built in but not available: torch does not say, or names the wrong macOS."""
+    """Returns why MPS is not available though built in: torch does not say, or wrongly."""
     too_old = _macos_too_old(device, machine)
     if too_old is not None:
         return Reason("mps_macos_too_old", "warning", too_old)
@@ -114,7 +114,7 @@ def _macos_too_old(device: Device, machine: Machine) -> dict[str, Value] | None:
 
 
 def _macos(device: Device, machine: Machine) -> tuple[int, ...] | None:
-    """The version of macOS; a Python built long ago reads 10.16 on any newer one."""
+    """Returns the version of macOS; a Python built long ago reads 10.16 on any newer one."""
     if device.system != "darwin":
         return None
     version = device.os_version
@@ -179,8 +179,8 @@ def _judge_bfloat16(release: versions.Release, macos: tuple[int, ...] | None) ->
 
 
 @dataclass(frozen=True, slots=True)
-class Checkup:
-    """What `mpsbar doctor` found."""
+class DoctorReport:
+    """The findings of `mpsbar doctor`."""
 
     machine: Machine
     pythons: tuple[tuple[Device, tuple[Reason, ...]], ...] = ()
@@ -192,16 +192,16 @@ class Checkup:
     no_icon: str | None = None  # the code of why this Python could not draw one
 
     @property
-    def worries(self) -> tuple[Reason, ...]:
+    def torch_problems(self) -> tuple[Reason, ...]:
         judged = [*(r for _, r in self.pythons), *(r for _, r in self.processes)]
         return tuple(reason for reasons in judged for reason in reasons if reason.level != "ok")
 
 
-def build_checkup(
+def build_doctor_report(
     snapshot: Snapshot, devices: tuple[Device, ...], left_out: tuple[str, ...] = ()
-) -> Checkup:
+) -> DoctorReport:
     machine = snapshot.machine
-    return Checkup(
+    return DoctorReport(
         machine=machine,
         pythons=tuple((device, judge_device(device, machine)) for device in _unique(devices)),
         processes=_judge_processes(snapshot),
@@ -211,7 +211,7 @@ def build_checkup(
 
 
 def _unique(devices: tuple[Device, ...]) -> tuple[Device, ...]:
-    """Each environment once: a shim and a second name lead to the same one."""
+    """Keeps each environment once: a shim and a second name lead to the same one."""
     found: dict[object, Device] = {}
     for device in devices:
         is_known = device.prefix is not None

@@ -6,7 +6,7 @@ from mpsbar.ui.text.wording import UNKNOWN
 
 
 def sentence(reason: Reason) -> str:
-    """One line; an error message of torch or Python comes last."""
+    """Returns one line; an error message of torch or Python comes last."""
     values = {name: _shown(value) for name, value in reason.values.items()}
     if "stage" in values:
         values["stage"] = stages().get(values["stage"], values["stage"])

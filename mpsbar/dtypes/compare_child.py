@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def _send_result(wire: int, stage: str, result: str) -> None:
-    """In parts, and after them whether it is the end or what is known so far."""
+    """Sends a result in parts, then whether it is the end or what is known so far."""
     for start in range(0, len(result), _PART):
         send(wire, MARK, "part", {"text": result[start : start + _PART]})
     send(wire, MARK, stage, {})
@@ -60,7 +60,7 @@ def _compare(wire: int, plan: dict[str, Any], model: Any, args: Any, kwargs: Any
     options = {key: value for key, value in plan["options"].items() if value is not None}
 
     def keep(result: Any) -> None:
-        """A crash in the next dtype does not take this with it."""
+        """Sends what is known so far: a crash in the next dtype does not take it away."""
         _send_result(wire, "so_far", result.to_json())
 
     found = compare(model, *args, **kwargs, **options, on_progress=tell, on_partial=keep)
@@ -68,7 +68,7 @@ def _compare(wire: int, plan: dict[str, Any], model: Any, args: Any, kwargs: Any
 
 
 def load_package(texts: list[list[str]]) -> Any:
-    """The files of mpsbar/dtypes/compare as a package, each after those that it imports."""
+    """Loads the files of mpsbar/dtypes/compare as a package, in the order of their imports."""
     package = types.ModuleType(PACKAGE)
     package.__path__ = []
     sys.modules[PACKAGE] = package
@@ -82,7 +82,7 @@ def load_package(texts: list[list[str]]) -> Any:
 
 
 def load_subject(file: str, function: str) -> tuple[Any, Any, Any]:
-    """What FUNCTION of the file returns: (model, inputs), or (step, model, batch, …)."""
+    """Returns what FUNCTION of the file does: (model, inputs), or (step, model, batch, …)."""
     folder = os.path.dirname(os.path.abspath(file))  # noqa: PTH100, PTH120
     os.chdir(folder)
     sys.path.insert(0, folder)
@@ -111,7 +111,7 @@ def split_result(made: Any, function: str) -> tuple[Any, Any, Any]:
 
 
 def _shorten_trace(file: str) -> list[str]:
-    """Only the lines of the user's own file."""
+    """Keeps only the lines of the user's own file."""
     frames = traceback.extract_tb(sys.exc_info()[2])
     own = os.path.realpath(file)
     return [f"line {f.lineno}: {f.line}" for f in frames if os.path.realpath(f.filename) == own][

@@ -18,25 +18,25 @@ from mpsbar.system.ownership import NotTrusted
 
 # The files of the package, each after those that it imports.
 MODULES = (
-    "text", "structures", "place", "recording", "free_ram", "held_objects", "model_state",
-    "same_random", "alone", "tolerance", "whole_run", "checking", "measuring", "task",
-    "results", "comparison",
+    "text", "render", "structures", "target", "recording", "free_ram", "module_objects",
+    "model_state", "same_random", "alone", "tolerance", "whole_run", "checking", "measuring",
+    "task", "results", "comparison",
 )  # fmt: skip
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
-_MOST_BYTES = 16 << 20
+_MAX_BYTES = 16 << 20
 _SECONDS_TO_READ_ON = 1.0  # after a cancel
 DTYPES = ("float32", "float16", "bfloat16", "autocast")  # as in compare/comparison.py
 
-Ended = Literal["ok", "no_torch", "no_python", "failed", "crashed", "cancelled", "unsafe"]
+CompareEnd = Literal["ok", "no_torch", "no_python", "failed", "crashed", "cancelled", "unsafe"]
 OnProgress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class FileComparison:
-    """How it ended; `data` is that of mpsbar.compare()."""
+    """The end and the result of a comparison; `data` is that of mpsbar.compare()."""
 
     python: str
-    ended: Ended
+    ended: CompareEnd
     data: dict[str, Any] | None = None
     text: str | None = None
     trace: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class CompareRunner:
         return result
 
     def _run_in(self, python: str, on_progress: OnProgress) -> FileComparison:
-        """A dtype that crashes Python is that dtype's result: the others have a process again."""
+        """Runs the rest in a new process if Python crashes, which is the result of that dtype."""
         wanted = list(self.options.get("dtypes") or DTYPES)
         results: list[FileComparison] = []
         while wanted:
@@ -93,25 +93,25 @@ class CompareRunner:
     ) -> FileComparison:
         options = {**self.options, "dtypes": list(wanted)}
         plan = {"file": self.file, "function": self.function, "options": options}
-        heard, last_read = _Heard(), 0.0
+        output, last_read = _ChildOutput(), 0.0
         with start_script(python, _SOURCES / "compare_child.py", MARK, _build_input(plan)) as child:
             for answers in child.read_answers():
                 for answer in answers:
                     _tell(answer, on_progress)
-                    heard.add(answer)
+                    output.add(answer)
                 if last_read and (not answers or time.monotonic() > last_read):
-                    return FileComparison(python, "cancelled", data=heard.data)
+                    return FileComparison(python, "cancelled", data=output.data)
                 if not last_read and self._cancelled.is_set():
                     # A dtype that was finished before may still be in the pipe.
                     last_read = time.monotonic() + _SECONDS_TO_READ_ON
-                if heard.size > _MOST_BYTES:
+                if output.size > _MAX_BYTES:
                     break
-            return _parse(python, heard, child.tail, child.end())
+            return _parse(python, output, child.tail, child.end())
 
 
 @dataclass(slots=True)
-class _Heard:
-    """What one child process said."""
+class _ChildOutput:
+    """The answers of one child process so far."""
 
     stages: dict[str, ChildAnswer] = field(default_factory=dict)
     data: dict[str, Any] | None = None  # the result, or what is known so far
@@ -134,7 +134,7 @@ class _Heard:
 
 
 def _build_input(plan: dict[str, Any]) -> bytes:
-    """The plan as one line, with the text of the files: the child's Python may lack mpsbar."""
+    """Builds one line of the plan and the files' texts: the child's Python may lack mpsbar."""
     folder = _SOURCES / "compare"
     texts = [[name, (folder / f"{name}.py").read_text("utf-8")] for name in MODULES]
     return json.dumps({**plan, "texts": texts}).encode() + b"\n"
@@ -146,21 +146,21 @@ def _tell(answer: ChildAnswer, on_progress: OnProgress) -> None:
         on_progress(str(name)[:40], done, total)
 
 
-def _parse(python: str, heard: _Heard, tail: bytes, code: int) -> FileComparison:
-    if "no_torch" in heard.stages:
+def _parse(python: str, output: _ChildOutput, tail: bytes, code: int) -> FileComparison:
+    if "no_torch" in output.stages:
         return FileComparison(python, "no_torch")
-    if (failed := heard.stages.get("failed")) is not None:
+    if (failed := output.stages.get("failed")) is not None:
         trace = failed.get("trace")
         lines = tuple(mask(str(line)) for line in trace) if isinstance(trace, list) else ()
         text = mask(str(failed.get("text")))[:2000]
         return FileComparison(python, "failed", text=text, trace=lines)
-    if "end" in heard.stages and heard.data is not None:
-        return FileComparison(python, "ok", data=heard.data)
-    said = tail.decode(errors="replace").strip().splitlines()
+    if "end" in output.stages and output.data is not None:
+        return FileComparison(python, "ok", data=output.data)
+    complaints = tail.decode(errors="replace").strip().splitlines()
     how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    last = f": {printable(mask(said[-1]))}" if said else ""
-    at = heard.at if heard.at not in ("", "cpu") else None
-    return FileComparison(python, "crashed", heard.data, how + last, crashed_in=at)
+    last = f": {printable(mask(complaints[-1]))}" if complaints else ""
+    at = output.at if output.at not in ("", "cpu") else None
+    return FileComparison(python, "crashed", output.data, how + last, crashed_in=at)
 
 
 # A dtype of which nothing is known but that Python crashed in it.
@@ -175,7 +175,7 @@ _NOTHING: dict[str, Any] = {
 
 
 def _join(results: Sequence[FileComparison]) -> FileComparison:
-    """The dtypes of all processes in order; speeds and memory against the float32 of the first."""
+    """Joins the dtypes of all processes; speeds and memory relate to the first's float32."""
     last = results[-1]
     whole = [result.data for result in results if result.data is not None]
     if not whole:
@@ -199,7 +199,7 @@ def _join(results: Sequence[FileComparison]) -> FileComparison:
 
 
 def _mask_all(value: Any) -> Any:
-    """What a model raises may hold a password: no text of the result shows one."""
+    """Masks secrets in every text: what a model raises may hold a password."""
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, list):

@@ -98,7 +98,7 @@ def _run_all(wire: int, plan: dict[str, Any], operations: dict[str, Any]) -> Non
 
 
 def _list_expected(operations: dict[str, Any], plan: dict[str, Any]) -> dict[str, str]:
-    """For each operation a letter for each dtype: y works, n does not, ? is not known."""
+    """Returns letters for each operation, one a dtype: y works, n does not, ? is not known."""
     letters = {True: "y", False: "n", None: "?"}
     return {
         name: "".join(letters[expect(dtype)] for dtype in plan["dtypes"])
@@ -107,7 +107,7 @@ def _list_expected(operations: dict[str, Any], plan: dict[str, Any]) -> dict[str
 
 
 def _can_resume(plan: dict[str, Any]) -> bool:
-    """Whether the cells of an earlier, unfinished run are of this torch, device and system."""
+    """Returns whether an earlier, unfinished run is of this torch, device and system."""
     resume = plan.get("resume")
     if not resume:
         return False
@@ -116,7 +116,7 @@ def _can_resume(plan: dict[str, Any]) -> bool:
 
 
 def _start(plan: dict[str, Any]) -> dict[str, Any]:
-    """The device, and this child's share of torch's operations by name."""
+    """Chooses the device, and this child's share of torch's operations by name."""
     import torch
 
     device = plan["device"]
@@ -143,7 +143,7 @@ def _start(plan: dict[str, Any]) -> dict[str, Any]:
 
 
 def _load_database() -> list[Any]:
-    """torch's OpInfos; they import expecttest, which few environments have and no sample uses."""
+    """Loads torch's OpInfos; they import expecttest, which few have and no sample uses."""
     try:
         __import__("expecttest")
     except ImportError:
@@ -165,7 +165,7 @@ def _name(operation: Any) -> str:
 def _read_expectations(
     torch: Any, database: list[Any], device: str
 ) -> Callable[[Any], Callable[[str], bool | None]]:
-    """Whether torch's own tests expect an operation to work on the device, by dtype."""
+    """Returns what tells whether torch's own tests expect an operation to work, by dtype."""
     failing: dict[int, list[Any]] = {}
     if device == "mps":
         failing = _read_mps_lists(database)
@@ -195,7 +195,7 @@ def _read_expectations(
 
 
 def _read_mps_lists(database: list[Any]) -> dict[int, list[Any]]:
-    """The expected failures that torch's tests for MPS add; from torch 2.8."""
+    """Reads the expected failures that torch's tests for MPS add (torch 2.8 and later)."""
     try:
         from torch.testing._internal.common_mps import mps_ops_modifier
 
@@ -312,7 +312,7 @@ class _DeepCases:
         return max((self._difference(g, r, is_any_sign) for g, r in zip(got, right)), default=0.0)  # noqa: B905
 
     def _difference(self, got: Any, right: Any, is_any_sign: bool) -> float:
-        """The largest difference, relative to the largest number; infinite if shapes differ."""
+        """Returns the largest difference over the largest number; infinite if shapes differ."""
         torch = self.torch
         if not isinstance(got, torch.Tensor) or not isinstance(right, torch.Tensor):
             return 0.0 if got == right else _relative(got, right)
@@ -362,7 +362,7 @@ def _densify(torch: Any, tensor: Any) -> Any:
 
 
 def _flatten(torch: Any, value: Any) -> list[Any]:
-    """Tensors and numbers of a result, however nested."""
+    """Lists the tensors and numbers of a result, however nested."""
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, (tuple, list)):
@@ -396,7 +396,7 @@ def _move(torch: Any, arguments: Any, device: str) -> Any:
 
 
 def _widen(torch: Any, arguments: Any) -> Any:
-    """The same arguments in the widest dtype."""
+    """Returns the same arguments in the widest dtype."""
 
     def widest(dtype: Any) -> Any:
         if dtype.is_complex:
@@ -421,7 +421,7 @@ def _device_name(torch: Any, device: str) -> str | None:
 
 
 def _read_memory(torch: Any, device: str) -> int:
-    """Bytes that we hold now: of the device, or of the process where that can be read."""
+    """Reads the bytes that we hold now: of the device, or of the process."""
     try:
         if device == "mps":
             return int(torch.mps.driver_allocated_memory())

@@ -19,7 +19,7 @@ from mpsbar.system.files import is_usable, read_bytes, replace_file
 from mpsbar.system.ownership import require_safe
 
 _LARGEST = 32 << 20
-_MOST = 16
+_MAX_FILES = 16
 _PARTIAL = ".partial"
 
 
@@ -43,7 +43,7 @@ def read_deep_result(file: Path) -> DeepProbe:
 
 
 def find_deep_result() -> DeepProbe | None:
-    """The newest result there is."""
+    """Finds the newest result there is."""
     for file in _list_files("*.json"):
         with contextlib.suppress(UserError):
             return read_deep_result(file)
@@ -51,7 +51,7 @@ def find_deep_result() -> DeepProbe | None:
 
 
 def _list_files(pattern: str) -> list[Path]:
-    """Files in our folder, the newest first; none if somebody else could have changed them."""
+    """Lists our folder's files, the newest first; none if others could have changed them."""
     folder = find_folder()
     try:
         if folder is None:
@@ -60,7 +60,7 @@ def _list_files(pattern: str) -> list[Path]:
         files = sorted(folder.glob(pattern), key=lambda file: -file.stat().st_mtime)
     except OSError:
         return []
-    return [file for file in files[:_MOST] if is_usable(file)]
+    return [file for file in files[:_MAX_FILES] if is_usable(file)]
 
 
 def _find_file(identity: Mapping[str, Any], suffix: str = "") -> Path | None:
@@ -79,7 +79,7 @@ def _prepare(folder: Path) -> None:
 
 
 def read_partial(python: str) -> dict[str, Any] | None:
-    """What the newest unfinished run of this Python measured: its identity, and its cells."""
+    """Reads what the newest unfinished run of this Python measured: identity and cells."""
     for file in _list_files(f"*{_PARTIAL}"):
         try:
             lines = read_bytes(file, _LARGEST).split(b"\n")
@@ -106,7 +106,7 @@ def _parse_lines(lines: Sequence[bytes]) -> list[tuple[str, DeepCell]]:
 
 
 class PartialFile:
-    """What is measured is appended to a file at once, so that a run can be resumed."""
+    """Appends what is measured to a file at once, so that a run can be resumed."""
 
     def __init__(self, identity: Mapping[str, Any], python: str, is_resumed: bool) -> None:
         """OSError: it cannot be written."""

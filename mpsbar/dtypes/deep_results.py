@@ -18,7 +18,7 @@ DEEP_STATES: tuple[CellState, ...] = (
     "inaccurate", "crashed", "hung", "unsupported", "fallback", "works", "meaningless",
     "no_memory", "unknown",
 )  # fmt: skip
-_MOST_CELLS = 50_000
+_MAX_CELLS = 50_000
 News = Literal["worse", "better"]
 
 
@@ -28,12 +28,12 @@ class DeepCell:
     dtype: str
     state: CellState
     expected: bool | None = None  # whether torch's own tests expect it to work; None: not known
-    text: str | None = None  # torch's own sentence, the signal, or what was not compared
-    error: float | None = None  # the largest, relative to the largest number of the result
+    text: str | None = None  # torch's own message, the signal, or what was not compared
+    error: float | None = None  # the largest error, relative to the largest number of the result
 
     @property
     def news(self) -> News | None:
-        """Whether this differs from what torch's own tests expect."""
+        """Returns how this differs from what torch's own tests expect; None if it does not."""
         if self.expected is None:
             return None
         if self.state in ("crashed", "hung"):  # a test that crashed would be left out
@@ -48,16 +48,16 @@ class DeepProbe:
     python: str
     ended: ProbeEnded
     prefix: str | None = None
-    version: str | None = None  # of Python
+    version: str | None = None  # version of Python
     torch: str | None = None
     system: str | None = None
     os: str | None = None
     device: str | None = None
     device_name: str | None = None
     fallback: str | None = None  # PYTORCH_ENABLE_MPS_FALLBACK
-    only: str | None = None  # the pattern of names
+    only: str | None = None  # the pattern of operation names that was asked for
     error: str | None = None  # why it failed as a whole
-    total: int = 0  # cells there are
+    total: int = 0  # total number of cells
     time: float | None = None
     seconds: float | None = None
     cells: tuple[DeepCell, ...] = ()
@@ -69,7 +69,7 @@ class DeepProbe:
 
     @property
     def subject(self) -> dict[str, str | None]:
-        """What was measured where."""
+        """Names and values of what was measured where."""
         return {
             "device": self.device, "machine": self.device_name, "torch": self.torch,
             "system": self.system, "python": self.version,
@@ -80,7 +80,7 @@ class DeepProbe:
         return any(cell.expected is not None for cell in self.cells)
 
     def find_news(self, news: News) -> list[DeepCell]:
-        """The cells that are news, the worst first."""
+        """Finds the cells that are news, the worst first."""
         found = [cell for cell in self.cells if cell.news == news]
         return sorted(found, key=lambda cell: (DEEP_STATES.index(cell.state), cell.operation))
 
@@ -97,14 +97,14 @@ def build_deep_cell(name: str, answer: Mapping[str, Any]) -> DeepCell:
 
 
 def build_deep_record(probe: DeepProbe) -> dict[str, Any]:
-    """The result as JSON values; `parse_deep_record` reads it again."""
+    """Builds JSON values of the result; `parse_deep_record` reads them again."""
     record = {"schema": SCHEMA, "kind": KIND, **asdict(probe)}
     record["cells"] = [{**asdict(cell), "news": cell.news} for cell in probe.cells]
     return record
 
 
 def parse_deep_record(record: Any) -> DeepProbe:
-    """ValueError says what is wrong with it."""
+    """Parses a result; ValueError says what is wrong with it."""
     if not isinstance(record, dict) or record.get("kind") != KIND:
         raise ValueError(_("not a result of mpsbar probe --deep"))
     ended = parse_ended(record, SCHEMA)
@@ -128,7 +128,7 @@ _TEXTS = (
 
 
 def parse_deep_cells(value: Any) -> Iterable[DeepCell]:
-    for cell in value[:_MOST_CELLS] if isinstance(value, list) else ():
+    for cell in value[:_MAX_CELLS] if isinstance(value, list) else ():
         if not isinstance(cell, dict):
             continue
         operation, dtype = (parse_text(cell.get(name), 200) for name in ("operation", "dtype"))
@@ -143,7 +143,7 @@ class DeepChange:
 
 
 def find_deep_changes(before: DeepProbe, after: DeepProbe) -> tuple[DeepChange, ...]:
-    """Cells that were measured in both and differ, what is worse now first."""
+    """Finds cells that were measured in both and differ, the worst first."""
     not_known = ("unknown", "no_memory")
     old = {(cell.operation, cell.dtype): cell.state for cell in before.cells}
     changes = [
@@ -156,7 +156,7 @@ def find_deep_changes(before: DeepProbe, after: DeepProbe) -> tuple[DeepChange, 
 
 
 def build_deep_changes(before: DeepProbe | None, after: DeepProbe) -> dict[str, Any]:
-    """For JSON: what was compared with, and the cells that changed; null where nothing was."""
+    """Builds JSON of what was compared with, and the cells that changed; null if nothing was."""
     if before is None:
         return {"against": None, "changes": None}
     changes = [

@@ -25,11 +25,11 @@ DEEP_CEILING = 512 << 20
 # To import torch and its samples from a slow disk on a busy machine; to compile a kernel.
 START_SECONDS = 300.0
 CELL_SECONDS = 60.0
-_MOST_CHILDREN = 4
-_MOST_RESTARTS = 400  # of one share, each costs another import of torch
-_MOST_CRASHES = 3  # of one operation: its other dtypes are not tried
-_MOST_FALSE_STARTS = 2
-_MOST_OPERATIONS = 5000
+_MAX_CHILDREN = 4
+_MAX_RESTARTS = 400  # of one share, each costs another import of torch
+_MAX_CRASHES = 3  # of one operation: its other dtypes are not tried
+_MAX_FALSE_STARTS = 2
+_MAX_OPERATIONS = 5000
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
 
 
@@ -130,7 +130,7 @@ class DeepRunner:
     ) -> ProbeEnded:
         """Start one child process after the other, until every cell of the share is known."""
         try:
-            for _ in range(_MOST_RESTARTS):
+            for _ in range(_MAX_RESTARTS):
                 code = self._run_once(python, share, on_progress)
                 if self._cancelled.is_set():
                     return "cancelled"
@@ -138,7 +138,7 @@ class DeepRunner:
                     return "ok"
                 if not share.is_full:
                     self._judge_death(share, code)
-                if share.false_starts >= _MOST_FALSE_STARTS:
+                if share.false_starts >= _MAX_FALSE_STARTS:
                     return "hung" if code is None else "crashed"
         except NotTrusted as problem:
             share.tail = str(problem).encode()
@@ -218,7 +218,7 @@ class DeepRunner:
             return
         share.has_started = True
         share.cells = []
-        for name, letters in list(operations.items())[:_MOST_OPERATIONS]:
+        for name, letters in list(operations.items())[:_MAX_OPERATIONS]:
             for dtype, letter in zip(DTYPES, str(letters), strict=False):
                 share.cells.append(f"{name[:150]}/{dtype}")
                 self._expected[share.cells[-1]] = {"y": True, "n": False}.get(letter)
@@ -266,7 +266,7 @@ class DeepRunner:
             self._blame(cell, state, text)
             operation = cell.rpartition("/")[0]
             share.crashes[operation] += 1
-            if share.crashes[operation] >= _MOST_CRASHES:
+            if share.crashes[operation] >= _MAX_CRASHES:
                 for other in share.cells:
                     if other.rpartition("/")[0] == operation and other not in self._cells:
                         self._blame(other, "unknown", "not tried: others of it crashed or hung")
@@ -310,10 +310,10 @@ class DeepRunner:
 
 
 def _count_children(only: str | None) -> int:
-    """One for each core; a name without wildcards is one operation, too little to share."""
+    """Counts one for each core; a name without wildcards is one operation, too little to share."""
     if only is not None and not any(sign in only for sign in "*?["):
         return 1
-    return max(1, min(_MOST_CHILDREN, os.cpu_count() or 1))
+    return max(1, min(_MAX_CHILDREN, os.cpu_count() or 1))
 
 
 def _order(name: str) -> tuple[str, int]:

@@ -20,7 +20,7 @@ from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import pad, width
 
-_MOST_LINES = 30
+_MAX_LINES = 30
 _COLUMNS = (
     "works", "inaccurate", "fallback", "unsupported", "crashed", "hung", "meaningless", "no_memory",
     "unknown",
@@ -33,7 +33,7 @@ def render_deep(
     path: str | None = None,
     before: DeepProbe | None = None,
 ) -> str:
-    """The whole page; `before` is the result it is compared with."""
+    """Renders the whole page; `before` is the result it is compared with."""
     parts = [
         "" if before is None else "\n".join(_render_changes(before, probe)),
         "\n".join([*_headlines(probe, style), style.paint(_subject(probe), "dim")]),
@@ -45,12 +45,14 @@ def render_deep(
 
 
 def say_deep_headline(probe: DeepProbe) -> str:
-    """What is worse than torch expects, in one line."""
+    """Says what is worse than torch expects, in one line."""
     worse = probe.find_news("worse")
     if not worse:
         if probe.expectation_known:
             return _("Nothing is worse than torch itself expects.")
-        return _("This torch does not say what it expects of this device, so nothing is news.")
+        return _(
+            "This torch has no expectations for this device, so there is nothing to compare with."
+        )
     words = ngettext(
         "{n} result is worse than torch itself expects: {states}",
         "{n} results are worse than torch itself expects: {states}",
@@ -75,7 +77,7 @@ def _headlines(probe: DeepProbe, style: TableStyle) -> list[str]:
 
 
 def _say_better(number: int) -> str:
-    """Tests of torch run many samples, the probe runs the first one of each."""
+    """Says "perhaps" because torch's tests run many samples, the probe only the first."""
     text = ngettext(
         "{n} works although torch's tests expect a failure (perhaps with other samples)",
         "{n} work although torch's tests expect a failure (perhaps with other samples)",
@@ -127,22 +129,22 @@ def _table(probe: DeepProbe, style: TableStyle) -> list[str]:
 
 
 def _list_news(probe: DeepProbe) -> list[str]:
-    """What is worse than torch expects: an operation, its dtypes, and why."""
+    """Lists what is worse than torch expects: an operation, its dtypes, and why."""
     groups: dict[tuple[str, str], list[DeepCell]] = {}
     for cell in probe.find_news("worse"):
         groups.setdefault((cell.operation, cell.state), []).append(cell)
     lines = []
-    for (operation, state), cells in list(groups.items())[:_MOST_LINES]:
+    for (operation, state), cells in list(groups.items())[:_MAX_LINES]:
         dtypes = ", ".join(cell.dtype for cell in cells)
         text = next((cell.text for cell in cells if cell.text), None)
         lines.append(f"{operation} ({dtypes}): {states()[state]}" + (f": {text}" if text else ""))
-    if len(groups) > _MOST_LINES:
-        lines.append(_("… and {n} more; all of them: --csv").format(n=len(groups) - _MOST_LINES))
+    if len(groups) > _MAX_LINES:
+        lines.append(_("… and {n} more; all of them: --csv").format(n=len(groups) - _MAX_LINES))
     return lines
 
 
 def _render_changes(before: DeepProbe, probe: DeepProbe) -> list[str]:
-    """Torch, device and system where they differ, then the operations."""
+    """Renders torch, device and system where they differ, then the operations."""
     subjects = [
         "  " + say_change(Change("subject", name, old or wording.UNKNOWN, new or wording.UNKNOWN))
         for (name, old), new in zip(before.subject.items(), probe.subject.values(), strict=True)
@@ -159,10 +161,10 @@ def _list_changes(changes: Sequence[DeepChange]) -> list[str]:
     words = states()
     lines = [
         f"  {operation} ({', '.join(dtypes)}): {words[before]} → {words[after]}"
-        for (operation, before, after), dtypes in list(groups.items())[:_MOST_LINES]
+        for (operation, before, after), dtypes in list(groups.items())[:_MAX_LINES]
     ]
-    if len(groups) > _MOST_LINES:
-        lines.append("  " + _("… and {n} more").format(n=len(groups) - _MOST_LINES))
+    if len(groups) > _MAX_LINES:
+        lines.append("  " + _("… and {n} more").format(n=len(groups) - _MAX_LINES))
     return lines or ["  " + _("no operation changed")]
 
 
@@ -182,7 +184,7 @@ def _footer(probe: DeepProbe, path: str | None) -> list[str]:
 
 
 def render_csv(probe: DeepProbe) -> str:
-    """One line for each operation and dtype."""
+    """Renders a line for each operation and dtype."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("operation", "dtype", "state", "expected", "news", "error", "text"))

@@ -36,7 +36,7 @@ SPEED = "speed:"  # before the name of an operation: its speeds
 _LAST_RESORT_SECONDS = 1800  # SIGALRM ends us if we hang and the runner was killed
 _LONGEST_TEXT = 600
 # Speeds: rounds over all dtypes in turn, so that other work does not hit one dtype alone.
-_ROUNDS, _ROUND_SECONDS, _MOST_CALLS = 5, 0.01, 50
+_ROUNDS, _ROUND_SECONDS, _MAX_CALLS = 5, 0.01, 50
 # The longest that one call, and that the rounds of one operation may take.
 _CALL_SECONDS, _SPEED_SECONDS = 0.2, 0.6
 _FIRST_CALL_SECONDS = 1.0
@@ -82,7 +82,7 @@ def _probe(wire: int, plan: dict[str, Any]) -> None:
 def _list_cells(
     operations: Any, checks: Any, dtypes: list[str], device: str | None, with_compile: Any
 ) -> list[str]:
-    """In the order they are run: torch.compile is last, because its import takes seconds."""
+    """Lists cells in the order they are run: torch.compile is last, its import takes seconds."""
     plain = [name for name in operations.OPERATIONS if name != operations.COMPILE]
     cells = [f"{name}/{dtype}" for dtype in dtypes for name in plain]
     cells += checks.CHECKS
@@ -95,14 +95,14 @@ def _list_cells(
 
 
 def _keep_compiled_in(folder: Any) -> None:
-    """What torch.compile writes goes to a folder that the runner removes."""
+    """Directs what torch.compile writes to a folder that the runner removes."""
     if isinstance(folder, str):
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.environ["TRITON_CACHE_DIR"] = folder
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
 
 
 def _read_load() -> float | None:
-    """The processes that wanted a core in the last minute."""
+    """Reads the load average of the last minute."""
     try:
         return os.getloadavg()[0]
     except (AttributeError, OSError):
@@ -139,20 +139,20 @@ class _Cases:
 
     def _compare(self, build: Callable[[Any], Any], dtype: str) -> dict[str, Any]:
         """Compare the result in `dtype` on the device with that of the widest dtype on the CPU."""
-        place = self.operations.Place
+        target = self.operations.Target
         try:
-            run = build(place(self.torch, self.device, dtype))
+            run = build(target(self.torch, self.device, dtype))
             got = [tensor.detach().cpu() for tensor in _as_list(run())]
         except Exception as error:  # noqa: BLE001 - whatever torch raises is the answer
             return _refusal(error, "unsupported")
-        right = _as_list(build(place(self.torch, "cpu", dtype, wide=True))())
+        right = _as_list(build(target(self.torch, "cpu", dtype, wide=True))())
         off = max(map(self.operations.measure_error, got, right))
         if not off <= self.operations.TOLERANCE.get(dtype, 0.0):
             return {"state": "inaccurate", "error": _number(off)}
         return {"state": "works", "error": _number(off)}
 
     def _check(self, check: Callable[[Any, str], str | None]) -> dict[str, Any]:
-        """A text says what is silently wrong; an operation that raises is not silent."""
+        """Runs a check, whose text says what is silently wrong; raising is not silent."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.torch.manual_seed(7)
@@ -163,23 +163,23 @@ class _Cases:
         return {"state": "right"} if wrong is None else {"state": "wrong", "text": wrong}
 
     def _measure_speed(self, name: str) -> dict[str, Any]:
-        """Seconds of one call, the fastest and the slowest round, for each dtype that works."""
+        """Times one call, in the fastest and the slowest round, for each dtype that works."""
         build, on_gpu, on_cpu, words = self.operations.SPEEDS[name]
         n = on_cpu if self.device == "cpu" else on_gpu
         runs: dict[str, tuple[Callable[[], Any], int]] = {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for dtype in self.operations.SPEED_DTYPES:
-                place = self.operations.Place(self.torch, self.device, dtype)
+                target = self.operations.Target(self.torch, self.device, dtype)
                 with contextlib.suppress(Exception):  # its cell says what torch raises
                     # Where half the size takes long, the whole could take ten seconds.
-                    once = self._time_once(build(place, n // 2))
-                    run = build(place, n)
+                    once = self._time_once(build(target, n // 2))
+                    run = build(target, n)
                     if once <= _CALL_SECONDS:
                         once = self._time_once(run)
                     if once <= _CALL_SECONDS:
                         calls = int(_ROUND_SECONDS / max(once, 1e-6))
-                        runs[dtype] = (run, max(1, min(calls, _MOST_CALLS)))
+                        runs[dtype] = (run, max(1, min(calls, _MAX_CALLS)))
                 if "float32" not in runs:  # nothing to compare with
                     break
             rounds = self._run_rounds(runs)
@@ -197,7 +197,7 @@ class _Cases:
         return rounds
 
     def _time_once(self, run: Callable[[], Any]) -> float:
-        """The second call: the first one compiles and fills caches, unless it took too long."""
+        """Times the second call, unless the first, which compiles, took too long."""
         first = self._time(run, 1)
         return first if first > _FIRST_CALL_SECONDS else self._time(run, 1)
 
@@ -226,7 +226,7 @@ def _read_warnings(answer: dict[str, Any], texts: list[str]) -> dict[str, Any]:
 
 
 def _shorten(text: str) -> str:
-    """The warning without the place in torch's source."""
+    """Returns the warning without the place in torch's source."""
     return text.partition(" (Triggered internally")[0][:_LONGEST_TEXT]
 
 
@@ -264,7 +264,7 @@ def _device_name(torch: Any, device: str) -> str | None:
 
 
 def _capability(torch: Any, device: str) -> list[str] | None:
-    """The dtypes that torch claims to support: from 2.10, on MPS from 2.12; else None."""
+    """Reads the dtypes that torch claims to support (2.10 and later, on MPS 2.12); else None."""
     try:
         if torch.accelerator.current_accelerator().type != device:
             return None
@@ -307,7 +307,7 @@ class _Memory:
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
     def _taken(self) -> int | None:
-        """Memory of the device; on the CPU our peak, which on a GPU would include its libraries."""
+        """Reads the device's memory; on the CPU our peak, which on a GPU includes its libraries."""
         try:
             if self.device == "mps":
                 return int(self.torch.mps.driver_allocated_memory())
@@ -335,7 +335,7 @@ def _as_list(result: Any) -> list[Any]:
 
 
 def _number(value: float) -> float | None:
-    """JSON has no infinity."""
+    """Replaces infinity, which JSON does not have, by None."""
     return value if value < float("inf") else None
 
 

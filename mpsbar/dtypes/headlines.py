@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.findings import Level, Reason
-from mpsbar.dtypes.text import check_title, say_known_bug, say_surprise, standings, states
+from mpsbar.dtypes.text import check_title, say_known_bug, say_surprise, states, support_levels
 from mpsbar.dtypes.verdicts import Change, Verdict, find_changes, find_surprises, judge_dtypes
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 
-_MOST_CHANGES = 3
+_MAX_CHANGES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def _say_as_expected(probe: Probe) -> str:
     if probe.ended != "ok":
         return _("As expected so far.")
     if probe.device == "mps":
-        return _("Everything is as guides and torch say.")
+        return _("All results match the guides and torch.")
     return _("Everything works as expected.")
 
 
@@ -55,7 +55,7 @@ def _say_guides(differing: Sequence[Verdict]) -> list[str]:
     """bfloat16 works here; guides say it does not."""
     by_claim: dict[tuple[str | None, str], list[str]] = {}
     for verdict in differing:
-        by_claim.setdefault((verdict.guides, verdict.standing), []).append(verdict.dtype)
+        by_claim.setdefault((verdict.guides, verdict.support), []).append(verdict.dtype)
     order = ("unsupported", "supported", "limited")
     return [
         _say_claim(guides or "", here, dtypes)
@@ -91,8 +91,8 @@ def _say_claim(guides: str, here: str, dtypes: Sequence[str]) -> str:
             count,
         )
     return words.format(
-        dtypes=join_names(dtypes), here=standings().get(here, here),
-        guides=standings().get(guides, guides),
+        dtypes=join_names(dtypes), here=support_levels().get(here, here),
+        guides=support_levels().get(guides, guides),
     )  # fmt: skip
 
 
@@ -116,8 +116,8 @@ def _say_since(last: Probe, probe: Probe) -> Headline:
                 since=since, subject=subject
             )
         )
-    texts = [say_change(change) for change in (*subjects, *worst)[:_MOST_CHANGES]]
-    if cells and len(texts) < _MOST_CHANGES:
+    texts = [say_change(change) for change in (*subjects, *worst)[:_MAX_CHANGES]]
+    if cells and len(texts) < _MAX_CHANGES:
         text = ngettext("{n} operation changed", "{n} operations changed", cells)
         texts.append(text.format(n=cells))
     return Headline(
@@ -130,7 +130,7 @@ def _say_since(last: Probe, probe: Probe) -> Headline:
 
 def say_change(change: Change) -> str:
     """bfloat16: unsupported → supported."""
-    words = standings() | states()
+    words = support_levels() | states()
     return _("{name}: {before} → {after}").format(
         name=check_title(change.name) if change.kind == "check" else change.name,
         before=words.get(change.before, change.before),

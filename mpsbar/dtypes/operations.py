@@ -31,7 +31,7 @@ TOLERANCE = {
 }  # fmt: skip
 
 
-class Place:
+class Target:
     """Where an operation runs: a device and a dtype, or the CPU and the widest dtype."""
 
     def __init__(self, torch: Any, device: str, dtype: str, wide: bool = False) -> None:
@@ -41,7 +41,7 @@ class Place:
         self.seed = 0
 
     def make(self, *shape: int) -> Any:
-        """The same random numbers in every place, rounded to the dtype, too small to overflow."""
+        """Makes the same random numbers on every target, rounded, too small to overflow."""
         self.seed += 1
         generator = self.torch.Generator().manual_seed(self.seed)
         if self.name in (*INTEGERS, *BOOL):
@@ -59,7 +59,7 @@ class Place:
         return tensor.to(self._widest()) if self.wide else tensor.to(self.device)
 
     def plain(self, tensor: Any) -> Any:
-        """Indices and masks, which keep their own dtype."""
+        """Puts indices and masks on the device; they keep their own dtype."""
         return tensor.to(self.device)
 
     def _widest(self) -> Any:
@@ -70,108 +70,108 @@ class Place:
         return self.torch.bool if self.name == "bool" else self.torch.float64
 
 
-def _create(p: Place) -> Any:
-    kind = p.torch.float64 if p.wide and p.name not in COMPLEX else p.dtype
-    return lambda: p.torch.ones(64, 64, dtype=kind, device=p.device)
+def _create(t: Target) -> Any:
+    kind = t.torch.float64 if t.wide and t.name not in COMPLEX else t.dtype
+    return lambda: t.torch.ones(64, 64, dtype=kind, device=t.device)
 
 
-def _copy(p: Place) -> Any:
-    here = p.make(64, 64).cpu()
-    return lambda: here.t().to(p.device).cpu()
+def _copy(t: Target) -> Any:
+    here = t.make(64, 64).cpu()
+    return lambda: here.t().to(t.device).cpu()
 
 
-def _add(p: Place) -> Any:
+def _add(t: Target) -> Any:
     """torch.add, because a + b would replace torch's TypeError by Python's own."""
-    a, b = p.make(64, 64), p.make(64)
-    return lambda: p.torch.add(a, b)
+    a, b = t.make(64, 64), t.make(64)
+    return lambda: t.torch.add(a, b)
 
 
-def _matmul(p: Place) -> Any:
-    a, b = p.make(48, 32), p.make(32, 48)
-    return lambda: p.torch.matmul(a, b)
+def _matmul(t: Target) -> Any:
+    a, b = t.make(48, 32), t.make(32, 48)
+    return lambda: t.torch.matmul(a, b)
 
 
-def _linear(p: Place) -> Any:
-    x, weight, bias = p.make(32, 64), p.make(64, 64), p.make(64)
-    return lambda: p.functional.linear(x, weight, bias)
+def _linear(t: Target) -> Any:
+    x, weight, bias = t.make(32, 64), t.make(64, 64), t.make(64)
+    return lambda: t.functional.linear(x, weight, bias)
 
 
-def _conv2d(p: Place) -> Any:
-    x, weight = p.make(1, 4, 16, 16), p.make(8, 4, 3, 3)
-    return lambda: p.functional.conv2d(x, weight, padding=1)
+def _conv2d(t: Target) -> Any:
+    x, weight = t.make(1, 4, 16, 16), t.make(8, 4, 3, 3)
+    return lambda: t.functional.conv2d(x, weight, padding=1)
 
 
-def _softmax(p: Place) -> Any:
-    x = p.make(32, 64)
+def _softmax(t: Target) -> Any:
+    x = t.make(32, 64)
     return lambda: x.softmax(-1)
 
 
-def _layer_norm(p: Place) -> Any:
-    x, weight, bias = p.make(32, 64), p.make(64), p.make(64)
-    return lambda: p.functional.layer_norm(x, (64,), weight, bias)
+def _layer_norm(t: Target) -> Any:
+    x, weight, bias = t.make(32, 64), t.make(64), t.make(64)
+    return lambda: t.functional.layer_norm(x, (64,), weight, bias)
 
 
-def _attention(p: Place) -> Any:
-    q, k, v = p.make(1, 4, 128, 64), p.make(1, 4, 128, 64), p.make(1, 4, 128, 64)
-    return lambda: p.functional.scaled_dot_product_attention(q, k, v)
+def _attention(t: Target) -> Any:
+    q, k, v = t.make(1, 4, 128, 64), t.make(1, 4, 128, 64), t.make(1, 4, 128, 64)
+    return lambda: t.functional.scaled_dot_product_attention(q, k, v)
 
 
-def _sum(p: Place) -> Any:
-    x = p.make(32, 64)
-    if p.name in (*INTEGERS, *BOOL):
+def _sum(t: Target) -> Any:
+    x = t.make(32, 64)
+    if t.name in (*INTEGERS, *BOOL):
         return lambda: x.sum(0)
     return lambda: (x.sum(0), x.mean(1))
 
 
-def _cumsum(p: Place) -> Any:
-    x = p.make(8, 32)
+def _cumsum(t: Target) -> Any:
+    x = t.make(8, 32)
     return lambda: x.cumsum(1)
 
 
-def _argmax(p: Place) -> Any:
-    rows, columns = p.torch.arange(8).unsqueeze(1), p.torch.arange(8)
-    x = p.put((columns * 5 + rows * 3) % 8)  # no number twice in a row, so the answer is unique
+def _argmax(t: Target) -> Any:
+    rows, columns = t.torch.arange(8).unsqueeze(1), t.torch.arange(8)
+    x = t.put((columns * 5 + rows * 3) % 8)  # no number twice in a row, so the answer is unique
     return lambda: x.argmax(1)
 
 
-def _index(p: Place) -> Any:
-    a, b = p.make(16, 16), p.make(16, 16)
-    rows = p.plain(p.torch.tensor([3, 1, 15, 0, 3]))
-    mask = p.plain(p.torch.arange(256).reshape(16, 16) % 3 == 0)
-    return lambda: (a[rows], a[mask], p.torch.where(mask, a, b))
+def _index(t: Target) -> Any:
+    a, b = t.make(16, 16), t.make(16, 16)
+    rows = t.plain(t.torch.tensor([3, 1, 15, 0, 3]))
+    mask = t.plain(t.torch.arange(256).reshape(16, 16) % 3 == 0)
+    return lambda: (a[rows], a[mask], t.torch.where(mask, a, b))
 
 
-def _sort(p: Place) -> Any:
-    x = p.make(16, 64)
+def _sort(t: Target) -> Any:
+    x = t.make(16, 64)
     return lambda: x.sort(1).values
 
 
-def _embedding(p: Place) -> Any:
-    rows = p.torch.tensor([3, 1, 15, 0, 3])
-    if p.name in FLOATS:
-        rows, weight = p.plain(rows), p.make(16, 32)
+def _embedding(t: Target) -> Any:
+    rows = t.torch.tensor([3, 1, 15, 0, 3])
+    if t.name in FLOATS:
+        rows, weight = t.plain(rows), t.make(16, 32)
     else:
-        rows, weight = p.put(rows), p.plain(p.torch.arange(512.0).reshape(16, 32))
-    return lambda: p.functional.embedding(rows, weight)
+        rows, weight = t.put(rows), t.plain(t.torch.arange(512.0).reshape(16, 32))
+    return lambda: t.functional.embedding(rows, weight)
 
 
-def _backward(p: Place) -> Any:
-    x, weight = p.make(16, 16), p.make(16, 16).requires_grad_()
+def _backward(t: Target) -> Any:
+    x, weight = t.make(16, 16), t.make(16, 16).requires_grad_()
 
     def run() -> Any:
         weight.grad = None
-        p.torch.matmul(x, weight).abs().sum().backward()
+        t.torch.matmul(x, weight).abs().sum().backward()
         return weight.grad
 
     return run
 
 
-def _adam(p: Place) -> Any:
+def _adam(t: Target) -> Any:
     """One step as torch.optim.Adam does it; that class would import half of torch.compile."""
     adam = importlib.import_module("torch.optim.adam").adam
 
-    torch, weight = p.torch, p.make(16, 16)
-    grad = p.put(torch.linspace(0.5, 1.5, 256).reshape(16, 16))
+    torch, weight = t.torch, t.make(16, 16)
+    grad = t.put(torch.linspace(0.5, 1.5, 256).reshape(16, 16))
 
     def run() -> Any:
         parameter = weight.clone()
@@ -185,38 +185,38 @@ def _adam(p: Place) -> Any:
     return run
 
 
-def _autocast(p: Place) -> Any:
-    x, weight = p.make(16, 32), p.make(32, 32)
-    if p.wide:
-        return lambda: p.functional.linear(x, weight)
+def _autocast(t: Target) -> Any:
+    x, weight = t.make(16, 32), t.make(32, 32)
+    if t.wide:
+        return lambda: t.functional.linear(x, weight)
     x, weight = x.float(), weight.float()
 
     def run() -> Any:
-        with p.torch.autocast(p.device, dtype=p.dtype):
-            y = p.functional.linear(x, weight)
-        if y.dtype != p.dtype:
-            raise TypeError(f"autocast to {p.name} left the result in {y.dtype}")
+        with t.torch.autocast(t.device, dtype=t.dtype):
+            y = t.functional.linear(x, weight)
+        if y.dtype != t.dtype:
+            raise TypeError(f"autocast to {t.name} left the result in {y.dtype}")
         return y
 
     return run
 
 
-def _compile(p: Place) -> Any:
+def _compile(t: Target) -> Any:
     """What torch.compile makes of a small block; the CPU's right answer is not compiled."""
-    x, weight, bias = p.make(32, 64), p.make(64), p.make(64)
+    x, weight, bias = t.make(32, 64), t.make(64), t.make(64)
 
     def block(x: Any, weight: Any, bias: Any) -> Any:
-        normal = p.functional.layer_norm(x, (64,), weight, bias)
-        return p.functional.gelu(normal).sum(-1)
+        normal = t.functional.layer_norm(x, (64,), weight, bias)
+        return t.functional.gelu(normal).sum(-1)
 
-    run = block if p.wide else p.torch.compile(block, fullgraph=True, dynamic=False)
+    run = block if t.wide else t.torch.compile(block, fullgraph=True, dynamic=False)
     return lambda: run(x, weight, bias)
 
 
 _REAL = (*FLOATS, *INTEGERS, *BOOL)
 _ALL = (*_REAL, *COMPLEX)
 # By name, in the order they are shown: how it is run, and the dtypes for which it is meaningful.
-OPERATIONS: dict[str, tuple[Callable[[Place], Any], tuple[str, ...]]] = {
+OPERATIONS: dict[str, tuple[Callable[[Target], Any], tuple[str, ...]]] = {
     "create": (_create, _ALL),
     "copy": (_copy, _ALL),
     "add": (_add, _ALL),
@@ -239,26 +239,26 @@ OPERATIONS: dict[str, tuple[Callable[[Place], Any], tuple[str, ...]]] = {
 }
 
 
-def _large_matmul(p: Place, n: int) -> Any:
-    a, b = p.make(n, n), p.make(n, n)
-    return lambda: p.torch.matmul(a, b)
+def _large_matmul(t: Target, n: int) -> Any:
+    a, b = t.make(n, n), t.make(n, n)
+    return lambda: t.torch.matmul(a, b)
 
 
-def _large_conv2d(p: Place, n: int) -> Any:
-    x, weight = p.make(4, n, n, n), p.make(n, n, 3, 3)
-    return lambda: p.functional.conv2d(x, weight, padding=1)
+def _large_conv2d(t: Target, n: int) -> Any:
+    x, weight = t.make(4, n, n, n), t.make(n, n, 3, 3)
+    return lambda: t.functional.conv2d(x, weight, padding=1)
 
 
-def _large_attention(p: Place, n: int) -> Any:
-    q, k, v = p.make(1, 8, n, 64), p.make(1, 8, n, 64), p.make(1, 8, n, 64)
-    return lambda: p.functional.scaled_dot_product_attention(q, k, v)
+def _large_attention(t: Target, n: int) -> Any:
+    q, k, v = t.make(1, 8, n, 64), t.make(1, 8, n, 64), t.make(1, 8, n, 64)
+    return lambda: t.functional.scaled_dot_product_attention(q, k, v)
 
 
 # What is timed, in the dtypes that people choose by speed: how it is run, the size on a GPU and on
 # the CPU (one core), and the sizes in words. No tensor has 10 MB: for one torch would take 1 GB of
 # MPS memory at once.
 SPEED_DTYPES = ("float32", "float16", "bfloat16")
-SPEEDS: dict[str, tuple[Callable[[Place, int], Any], int, int, str]] = {
+SPEEDS: dict[str, tuple[Callable[[Target, int], Any], int, int, str]] = {
     "matmul": (_large_matmul, 1536, 384, "{n}×{n}"),
     "conv2d": (_large_conv2d, 64, 32, "4×{n}×{n}×{n}"),
     "attention": (_large_attention, 512, 128, "8×{n}×64"),
@@ -266,7 +266,7 @@ SPEEDS: dict[str, tuple[Callable[[Place, int], Any], int, int, str]] = {
 
 
 def measure_error(got: Any, right: Any) -> float:
-    """The largest difference, relative to the largest number; infinite if shapes differ or NaN."""
+    """Returns the largest difference over the largest number; infinite for NaN or other shapes."""
     if got.shape != right.shape:
         return float("inf")
     right = right.detach()

@@ -48,7 +48,7 @@ def judge_preconditions(snapshot: Snapshot) -> tuple[Reason, ...]:
 
 
 def say_objection(reason: Reason, name: str | None) -> str:
-    """One reason against a probe in words; `name` is that of the process it is about."""
+    """Says a reason against a probe; `name` is that of the process it is about."""
     if reason.code == "probe_pressure":
         return _("memory pressure is critical, and a probe could make the system end a process")
     share = reason.values.get("percent")

@@ -22,7 +22,7 @@ from mpsbar.system.ownership import require_safe
 
 _Record = TypeVar("_Record")
 _LARGEST = 1 << 20
-_MOST = 16
+_MAX_FILES = 16
 _COMPATIBILITY_VERSION = "10.16"  # what an old Python reads on any macOS since 11
 # Another process may have probed, torch may have been upgraded.
 _REREAD_SECONDS = 30.0
@@ -118,13 +118,13 @@ def _read_all(systems: Sequence[str] = ("",), is_quiet: bool = False) -> Iterato
         if not is_quiet:
             log_refused(folder, problem)
         return
-    for file in files[:_MOST]:
+    for file in files[:_MAX_FILES]:
         with contextlib.suppress(UserError):
             if is_usable(file):
                 yield _read_once(file, read_stamp(file))
 
 
-@lru_cache(_MOST)
+@lru_cache(_MAX_FILES)
 def _read_once(file: Path, stamp: object) -> Probe:  # noqa: ARG001 - another one: it was rewritten
     return read_result(file)
 

@@ -35,10 +35,10 @@ CEILING = 256 << 20
 START_SECONDS = 120.0
 CELL_SECONDS = 30.0
 # Each costs another import of torch.
-_MOST_RESTARTS = 16
+_MAX_RESTARTS = 16
 # After so many crashes the other cells of a dtype or an operation are not tried.
-_MOST_CRASHES = 3
-_MOST_CELLS = 2000
+_MAX_CRASHES = 3
+_MAX_CELLS = 2000
 # Signals that somebody else sent: the cell is tried once more.
 FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
@@ -77,7 +77,7 @@ class _Session:
             self.stages[stage] = answer
             cells = answer.get("cells") if stage == "device" else None
             if isinstance(cells, list):
-                self.cells = [str(cell)[:100] for cell in cells[:_MOST_CELLS]]
+                self.cells = [str(cell)[:100] for cell in cells[:_MAX_CELLS]]
 
     @property
     def next_cell(self) -> str | None:
@@ -88,13 +88,13 @@ class _Session:
         self.answers[cell] = {"state": state, "text": text}
         operation, _, dtype = cell.partition("/")
         self.crashes.update({f"{operation}/", f"/{dtype}"} if dtype else {})
-        skipped = tuple(group for group, n in self.crashes.items() if n >= _MOST_CRASHES)
+        skipped = tuple(group for group, n in self.crashes.items() if n >= _MAX_CRASHES)
         for other in self.cells:
             if other.startswith(skipped) or other.endswith(skipped):
                 self.answers.setdefault(other, {"state": "unknown"})
 
 
-class Runner:
+class ProbeRunner:
     """One probe: call `run` once, on any thread, and `cancel` from any other."""
 
     def __init__(
@@ -144,7 +144,7 @@ class Runner:
 
     @contextlib.contextmanager
     def _making_compile_folder(self) -> Iterator[None]:
-        """torch.compile writes what it compiles into a folder: ours is removed in any case.
+        """Makes a folder for what torch.compile writes, and removes it in any case.
 
         On a full disk there is none, and torch.compile is left out.
         """
@@ -161,7 +161,7 @@ class Runner:
     def _finish(self, python: str, session: _Session, on_progress: OnProgress) -> ProbeEnded:
         """Start one child process after the other, until every cell is known."""
         on_progress(Progress(0, None))
-        for _ in range(_MOST_RESTARTS):
+        for _ in range(_MAX_RESTARTS):
             code = self._run_once(python, session, on_progress)
             if self._cancelled.is_set():
                 return "cancelled"
@@ -210,7 +210,7 @@ class Runner:
 
 
 def _build_input(plan: dict[str, Any]) -> bytes:
-    """The plan as one line, with the text of the cases: the child's Python has no mpsbar."""
+    """Builds one line of the plan and the cases' texts: the child's Python has no mpsbar."""
     texts = {
         name: (_SOURCES / f"{name}.py").read_text("utf-8") for name in ("operations", "checks")
     }
@@ -234,7 +234,7 @@ def _judge_death(session: _Session, cell: str, code: int | None) -> None:
 
 
 def _parse_end(session: _Session) -> ProbeEnded:
-    """How the probe ended if the child process came to its end."""
+    """Returns how the probe ended if the child process came to its end."""
     if session.stages.get("torch", {}).get("found") is False:
         return "no_torch"
     if "version" not in session.stages.get("import", {}):
@@ -245,7 +245,7 @@ def _parse_end(session: _Session) -> ProbeEnded:
 
 
 def _parse_death(session: _Session, code: int | None) -> ProbeEnded:
-    """How the probe ended if the child process died before the first cell."""
+    """Returns how the probe ended if the child process died before the first cell."""
     if code is None:
         return "hung"
     if "python" not in session.stages:

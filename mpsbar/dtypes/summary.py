@@ -8,7 +8,7 @@ from mpsbar.core.dtype_results import Probe, Progress, build_record
 from mpsbar.core.findings import NOT_PROBED, DtypeHealth
 from mpsbar.dtypes.checks import BUGS
 from mpsbar.dtypes.headlines import find_headlines
-from mpsbar.dtypes.text import affected_releases, check_title, say_surprise, say_why, standings
+from mpsbar.dtypes.text import affected_releases, check_title, say_surprise, say_why, support_levels
 from mpsbar.dtypes.verdicts import (
     Change,
     Verdict,
@@ -53,9 +53,9 @@ def build_rows(probe: Probe) -> tuple[DtypeRow, ...]:
     """The rows of the submenu: each dtype with its reason."""
     rows = []
     for verdict in judge_dtypes(probe):
-        words = [standings()[verdict.standing], say_speed(verdict)]
+        words = [support_levels()[verdict.support], say_speed(verdict)]
         if verdict.differs_from_guides and verdict.guides:
-            words.append(_("guides say {word}").format(word=standings()[verdict.guides]))
+            words.append(_("guides say {word}").format(word=support_levels()[verdict.guides]))
         if verdict.differs_from_torch:
             words.append(_("torch says yes") if verdict.torch_says else _("torch says no"))
         text = f"{verdict.dtype:14} " + ", ".join(w for w in words if w != DASH)
@@ -138,7 +138,7 @@ def _build_summary(probe: Probe) -> dict[str, Any]:
         ],
         "verdicts": {
             verdict.dtype: {
-                "verdict": verdict.standing, "why": say_why(verdict), "expected": verdict.expected,
+                "verdict": verdict.support, "why": say_why(verdict), "expected": verdict.expected,
                 "guides": verdict.guides, "torch_says": verdict.torch_says, "speed": verdict.speed,
             }
             for verdict in judge_dtypes(probe)

@@ -8,7 +8,7 @@ from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.dtypes.headlines import find_headlines, say_change
 from mpsbar.dtypes.operations import COMPILE
 from mpsbar.dtypes.summary import DASH, say_speed
-from mpsbar.dtypes.text import generalise_error, say_count, say_why, standings, states
+from mpsbar.dtypes.text import generalise_error, say_count, say_why, states, support_levels
 from mpsbar.dtypes.verdicts import Change, Verdict, judge_dtypes
 from mpsbar.language import _
 from mpsbar.ui.text import wording
@@ -20,9 +20,9 @@ _SIGNS = {
     "unsupported": ("○", "plain"), "crashed": ("!", "critical"), "hung": ("∞", "critical"),
     "meaningless": ("·", "dim"), "no_memory": ("?", "dim"), "unknown": ("?", "dim"),
 }  # fmt: skip
-_STANDING_SIGNS = {"supported": "✓", "limited": "~", "unsupported": "✗", "unknown": "?"}
-_MOST_CHANGES = 40
-_MOST_OTHERS = 2
+_SUPPORT_SIGNS = {"supported": "✓", "limited": "~", "unsupported": "✗", "unknown": "?"}
+_MAX_CHANGES = 40
+_MAX_OTHERS = 2
 _WHY_LINES = 3
 
 
@@ -46,7 +46,7 @@ def render_probe(
     changes: Sequence[Change] | None = None,
     last: Probe | None = None,
 ) -> str:
-    """The whole probe; `path` is the file of the result, `changes` are those since another one."""
+    """Renders the probe; `path` is the file of the result, `changes` are since another one."""
     verdicts = judge_dtypes(probe)
     parts = [
         "" if changes is None else render_changes(changes),
@@ -60,9 +60,9 @@ def render_probe(
 
 
 def render_changes(changes: Sequence[Change]) -> str:
-    lines = [f"  {say_change(change)}" for change in changes[:_MOST_CHANGES]]
-    if len(changes) > _MOST_CHANGES:
-        lines.append("  " + _("… and {n} more").format(n=len(changes) - _MOST_CHANGES))
+    lines = [f"  {say_change(change)}" for change in changes[:_MAX_CHANGES]]
+    if len(changes) > _MAX_CHANGES:
+        lines.append("  " + _("… and {n} more").format(n=len(changes) - _MAX_CHANGES))
     if all(change.kind == "subject" for change in changes):
         lines.append("  " + _("no operation or dtype changed"))
     return "\n".join([_("What changed:"), *lines])
@@ -77,7 +77,7 @@ def _subject(probe: Probe, style: TableStyle) -> str:
 
 
 def _headlines(probe: Probe, style: TableStyle, last: Probe | None) -> list[str]:
-    """Each on a line of its own, the most important first."""
+    """Renders each headline on a line of its own, the most important first."""
     signs = {"critical": "✗ ", "warning": "! "} if style.with_signs else {}
     lines = [
         style.paint(signs.get(headline.level, "") + headline.text, headline.level)
@@ -113,11 +113,11 @@ def _table(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> list
 
 
 def _row(probe: Probe, verdict: Verdict, style: TableStyle) -> list[str]:
-    sign = f"{_STANDING_SIGNS[verdict.standing]} " if style.with_signs else ""
+    sign = f"{_SUPPORT_SIGNS[verdict.support]} " if style.with_signs else ""
     return [
         verdict.dtype,
-        sign + standings()[verdict.standing],
-        _differing(standings().get(verdict.guides or "", DASH), verdict.differs_from_guides),
+        sign + support_levels()[verdict.support],
+        _differing(support_levels().get(verdict.guides or "", DASH), verdict.differs_from_guides),
         _differing(_yes_or_no(verdict.torch_says), verdict.differs_from_torch),
         _strip(probe, verdict.dtype) if style.with_signs else _count(probe.of(verdict.dtype)),
         say_speed(verdict),
@@ -126,7 +126,7 @@ def _row(probe: Probe, verdict: Verdict, style: TableStyle) -> list[str]:
 
 
 def _find_signs(probe: Probe, dtype: str) -> list[tuple[str, str]]:
-    """A sign and its style for each operation."""
+    """Finds a sign and its style for each operation."""
     known = {cell.operation: cell.state for cell in probe.of(dtype)}
     return [_SIGNS[known.get(operation, "meaningless")] for operation in probe.operations]
 
@@ -143,17 +143,17 @@ def _count(cells: Sequence[Cell]) -> str:
 
 def _colour(line: str, probe: Probe, verdict: Verdict, style: TableStyle) -> str:
     """Colour the verdict by its surprise and the strip sign by sign."""
-    standing = f"{_STANDING_SIGNS[verdict.standing]} {standings()[verdict.standing]}"
-    usual = {"supported": "ok", "limited": "warning"}.get(verdict.standing, "dim")
+    support = f"{_SUPPORT_SIGNS[verdict.support]} {support_levels()[verdict.support]}"
+    usual = {"supported": "ok", "limited": "warning"}.get(verdict.support, "dim")
     colour = verdict.surprises[0].level if verdict.surprises else usual
     signs = _find_signs(probe, verdict.dtype)
     strip = "".join(style.paint(sign, of_sign) for sign, of_sign in signs)
     line = line.replace(_strip(probe, verdict.dtype), strip, 1)
-    return line.replace(standing, style.paint(standing, colour), 1)
+    return line.replace(support, style.paint(support, colour), 1)
 
 
 def _with_why(line: str, painted: str, why: str, style: TableStyle) -> list[str]:
-    """The reason beside the row where there is room, else under it."""
+    """Puts the reason beside the row where there is room, else under it."""
     if not why:
         return [painted.rstrip()]
     if not style.with_signs or width(line) + 2 + width(why) <= style.width:
@@ -163,7 +163,7 @@ def _with_why(line: str, painted: str, why: str, style: TableStyle) -> list[str]
 
 
 def _wrap(text: str, style: TableStyle, most: int) -> list[str]:
-    """Lines of whole words; what does not fit into `most` lines ends with an ellipsis."""
+    """Wraps at whole words; what does not fit into `most` lines ends with an ellipsis."""
     room = max(40, style.width - 4)
     lines = [line.rstrip() for line in wrap(text, room)]
     if len(lines) <= most:
@@ -183,18 +183,19 @@ def _yes_or_no(value: bool | None) -> str:
 
 
 def _legend(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> list[str]:
-    """The signs that occur, and the order of the operations."""
+    """Renders the signs that occur, and the order of the operations."""
     found = {cell.state for cell in probe.cells}
     signs = [f"{sign} {states()[state]}" for state, (sign, _s) in _SIGNS.items() if state in found]
     lines = _wrap("   ".join(signs), style, 2) if style.with_signs else []
     notes = _say_speeds(probe, verdicts)
     if any(v.differs_from_guides or v.differs_from_torch for v in verdicts):
-        notes.append(_("≠ differs here"))
+        notes.append(_("≠ differs from what was measured here"))
     names = _("operations: {names}").format(names=" ".join(probe.operations))
-    lines += [
-        *([" · ".join(notes)] if notes else []),
-        *(_wrap(names, style, 4) if style.with_signs else []),
-    ]
+    note = " · ".join(notes)
+    if style.with_signs:
+        lines += [*(_wrap(note, style, 4) if note else []), *_wrap(names, style, 4)]
+    elif note:
+        lines.append(note)
     return [style.paint(line, "dim") for line in lines]
 
 
@@ -209,12 +210,12 @@ def _say_speeds(probe: Probe, verdicts: Sequence[Verdict]) -> list[str]:
         sizes=", ".join(sizes), where=cores
     )
     if any(verdict.is_speed_rough for verdict in verdicts):
-        text += _("; ~ the computer was busy, measure again when it is not")
+        text += _("; ~ approximate: the computer was busy, measure again when it is idle")
     return [text]
 
 
 def _failures(probe: Probe, style: TableStyle) -> list[str]:
-    """What does not work and in torch's words why: each sentence once, however many say it."""
+    """Lists what does not work and why in torch's words, each sentence only once."""
     groups: dict[tuple[str, str | None], list[Cell]] = {}
     for cell in probe.cells:
         if cell.state not in ("works", "meaningless", "unknown"):
@@ -235,7 +236,7 @@ def _failures(probe: Probe, style: TableStyle) -> list[str]:
 
 
 def _say_where(probe: Probe, cells: Sequence[Cell]) -> list[str]:
-    """float64 in all operations; float8_e4m3fn, float8_e5m2 in all but copy."""
+    """Says where: float64 in all operations; float8_e4m3fn, float8_e5m2 in all but copy."""
     by_operations: dict[tuple[str, ...], list[str]] = {}
     for dtype in dict.fromkeys(cell.dtype for cell in cells):
         names = tuple(cell.operation for cell in cells if cell.dtype == dtype)
@@ -247,7 +248,7 @@ def _say_where(probe: Probe, cells: Sequence[Cell]) -> list[str]:
         operations = ", ".join(names)
         if not others:
             operations = _("all operations")
-        elif len(names) > _MOST_OTHERS >= len(others):
+        elif len(names) > _MAX_OTHERS >= len(others):
             operations = _("all but {operations}").format(operations=", ".join(others))
         parts.append(f"{', '.join(dtypes)} {operations}")
     return parts
@@ -266,11 +267,11 @@ def _say_checks(probe: Probe) -> str:
 
 
 def _say_compile(probe: Probe) -> list[str]:
-    """torch.compile: float32 works, float16 wrong results, bfloat16 raises."""
+    """Says: torch.compile: float32 works, float16 wrong results, bfloat16 raises."""
     words = states() | {"unsupported": _("raises")}
     cells = [cell for cell in probe.cells if cell.operation == COMPILE]
-    said = [f"{cell.dtype} {words[cell.state]}" for cell in cells if cell.state != "meaningless"]
-    return [f"torch.compile: {', '.join(said)}"] if said else []
+    parts = [f"{cell.dtype} {words[cell.state]}" for cell in cells if cell.state != "meaningless"]
+    return [f"torch.compile: {', '.join(parts)}"] if parts else []
 
 
 def _footer(probe: Probe, style: TableStyle, path: str | None) -> list[str]:

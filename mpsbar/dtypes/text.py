@@ -9,7 +9,7 @@ from mpsbar.dtypes.verdicts import Verdict
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text.wording import UNKNOWN
 
-_MOST_NAMED = 4  # operations named in one row
+_MAX_NAMED = 4  # operations named in one row
 # As torch's error messages call them.
 _NAMES_IN_TORCH = {
     "float16": "Half", "float32": "Float", "float64": "Double", "complex64": "ComplexFloat",
@@ -19,7 +19,7 @@ _NAMES_IN_TORCH = {
 
 # Functions, not constants: a language is chosen after this module is imported.
 def states() -> dict[str, str]:
-    """The state of a cell or a check, in words."""
+    """Returns the words for each state of a cell or a check."""
     return {
         "works": _("works"), "inaccurate": _("wrong results"),
         "fallback": _("falls back to the CPU"), "unsupported": _("unsupported"),
@@ -30,11 +30,11 @@ def states() -> dict[str, str]:
 
 
 def say_count(number: int, state: str) -> str:
-    """2 wrong results."""
+    """Says a count and a state: 2 wrong results."""
     return _("{n} {state}").format(n=number, state=state)
 
 
-def standings() -> dict[str, str]:
+def support_levels() -> dict[str, str]:
     return {
         "supported": _("supported"), "limited": _("limited"), "unsupported": _("unsupported"),
         "unknown": _("not measured"),
@@ -42,7 +42,7 @@ def standings() -> dict[str, str]:
 
 
 def say_surprise(reason: Reason) -> str:
-    """One surprise, for a headline: float16 gives wrong results in 2 operations."""
+    """Says a surprise for a headline: float16 gives wrong results in 2 operations."""
     values = reason.values
     if "check" in values:
         return _say_check(reason)
@@ -62,9 +62,9 @@ def say_surprise(reason: Reason) -> str:
 
 
 def say_why(verdict: Verdict, with_error: bool = True) -> str:
-    """Why a dtype got its verdict, in one line; an error message of torch comes last."""
+    """Says in one line why a dtype got its verdict; an error message of torch comes last."""
     parts = [_say_reason(verdict)]
-    if verdict.expected == "unsupported" and verdict.standing == "unsupported":
+    if verdict.expected == "unsupported" and verdict.support == "unsupported":
         parts[0] = _("as expected")
     slow = [r for r in verdict.surprises if r.code == "dtype_slow"]
     parts += [
@@ -139,7 +139,7 @@ def affected_releases(bug: Bug) -> str:
 
 
 def say_end(probe: Probe) -> str:
-    """Why nothing was measured, in one sentence."""
+    """Says in one sentence why nothing was measured."""
     words = {
         "no_python": _("there is no Python at {python}"),
         "not_python": _("{python} can't be run as Python"),
@@ -184,7 +184,7 @@ def _say_reason(verdict: Verdict) -> str:
         "dtype_not_measured": _("{number} of {of} operations were not measured"),
     }.get(verdict.reason.code, verdict.reason.code)
     operations = str(verdict.reason.values.get("operations")).split(", ")
-    named = ", ".join(operations[:_MOST_NAMED]) + ("…" if len(operations) > _MOST_NAMED else "")
+    named = ", ".join(operations[:_MAX_NAMED]) + ("…" if len(operations) > _MAX_NAMED else "")
     return words.format_map({**verdict.reason.values, "operations": named})
 
 

@@ -10,7 +10,7 @@ from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.core.findings import Reason, Value
 from mpsbar.dtypes.operations import COMPILE
 
-Standing = Literal["supported", "limited", "unsupported", "unknown"]
+Support = Literal["supported", "limited", "unsupported", "unknown"]
 _ONLY_STORED = ("create", "copy")
 _BAD = ("inaccurate", "crashed", "hung")
 # States of a cell that failed, the worst first, and the code of the reason.
@@ -22,12 +22,10 @@ _CHECK_FAILURES = {
     "wrong": "silently_wrong", "crashed": "check_crashed", "hung": "check_hung",
 }  # fmt: skip
 # What guides for Apple Silicon say of MPS; they name no other dtype.
-GUIDES: dict[str, Standing] = {
+GUIDES: dict[str, Support] = {
     "float32": "supported", "float16": "limited", "bfloat16": "unsupported",
     "int32": "limited", "int64": "limited",
 }  # fmt: skip
-# Operations that MPS got in a later release than the dtype itself.
-_LATER = {("autocast", "float16"): (2, 5), ("autocast", "bfloat16"): (2, 6)}
 # If a call takes so much longer than in float32, the GPU has no fast path for the dtype.
 _SLOW_TIMES = 4.0
 # If the rounds of one operation differ by more, something else was computing meanwhile.
@@ -37,10 +35,10 @@ _UNSTEADY_TIMES = 2.0
 @dataclass(frozen=True, slots=True)
 class Verdict:
     dtype: str
-    standing: Standing
+    support: Support
     reason: Reason  # the most important one
-    expected: Standing | None = None  # at least, for this torch; None: nothing is known of it
-    guides: Standing | None = None
+    expected: Support | None = None  # at least, for this torch; None: nothing is known of it
+    guides: Support | None = None
     torch_says: bool | None = None
     speed: float | None = None  # relative to float32 on the same device: 2 is twice as fast
     is_speed_rough: bool = False  # the computer was busy while it was measured
@@ -48,14 +46,14 @@ class Verdict:
 
     @property
     def differs_from_guides(self) -> bool:
-        return self.guides not in (None, self.standing) and self.standing != "unknown"
+        return self.guides not in (None, self.support) and self.support != "unknown"
 
     @property
     def differs_from_torch(self) -> bool:
-        """Whether torch lists a dtype that does not work, or does not list one that works."""
-        if self.torch_says is None or self.standing == "unknown":
+        """Returns whether torch lists a dtype that does not work, or leaves out one that works."""
+        if self.torch_says is None or self.support == "unknown":
             return False
-        return self.torch_says == (self.standing == "unsupported")
+        return self.torch_says == (self.support == "unsupported")
 
 
 def judge_dtypes(probe: Probe) -> tuple[Verdict, ...]:
@@ -63,7 +61,7 @@ def judge_dtypes(probe: Probe) -> tuple[Verdict, ...]:
 
 
 def find_surprises(probe: Probe) -> tuple[Reason, ...]:
-    """The worst first: silently wrong results, crashes, then what each dtype does unexpectedly."""
+    """Finds silently wrong results, then crashes, then what each dtype does unexpectedly."""
     checks = [
         Reason(_CHECK_FAILURES[c.state], "critical", {"check": c.name, "text": c.text})
         for c in sorted(probe.checks, key=lambda check: check.state != "wrong")
@@ -75,7 +73,7 @@ def find_surprises(probe: Probe) -> tuple[Reason, ...]:
 
 
 def count_failures(probe: Probe) -> dict[str, int]:
-    """The number of operations that failed, for each float dtype that failed unexpectedly."""
+    """Counts the operations that failed, for each float dtype that failed unexpectedly."""
     counts: dict[str, int] = {}
     for verdict in judge_dtypes(probe):
         if "float" in verdict.dtype and any(
@@ -86,20 +84,18 @@ def count_failures(probe: Probe) -> dict[str, int]:
 
 
 def find_safe(probe: Probe) -> dict[str, bool]:
-    """Whether a script may use each dtype: `add` works, and no operation gave wrong results."""
+    """Finds which dtypes a script may use: `add` works, and no operation gave wrong results."""
     safe = {}
     for verdict in judge_dtypes(probe):
         states = {cell.operation: cell.state for cell in probe.of(verdict.dtype)}
-        if verdict.standing != "unknown":
+        if verdict.support != "unknown":
             is_bad = any(state in _BAD for name, state in states.items() if name != COMPILE)
             safe[verdict.dtype] = states.get("add") in ("works", "fallback") and not is_bad
     return safe
 
 
-def expect(
-    dtype: str, device: str | None, torch: str | None, system: str | None
-) -> Standing | None:
-    """The least that is to be expected of this release of torch on this system."""
+def expect(dtype: str, device: str | None, torch: str | None, system: str | None) -> Support | None:
+    """Returns the least to expect of this release of torch on this system."""
     if device == "mps":
         return _expect_mps(dtype, versions.parse_release(torch), versions.parse_numbers(system))
     if dtype in ("float32", "float64"):
@@ -111,7 +107,7 @@ def expect(
 
 def _expect_mps(
     dtype: str, release: versions.Release | None, system: tuple[int, ...] | None
-) -> Standing | None:
+) -> Support | None:
     if dtype in ("float32", "float16"):
         return "supported"
     if dtype not in DTYPE_SINCE:
@@ -129,16 +125,16 @@ def _judge(probe: Probe, dtype: str) -> Verdict:
     all_cells = [cell for cell in probe.of(dtype) if cell.state != "meaningless"]
     cells = [cell for cell in all_cells if cell.operation != COMPILE]
     expected = expect(dtype, probe.device, probe.torch, probe.system)
-    standing = _stand(cells)
+    support = _judge_support(cells)
     should_be_fast = expected == "supported" and probe.device != "cpu"
     slow = _find_slow(probe, dtype) if should_be_fast else None
     new = [cell for cell in all_cells if not _is_known_gap(cell, probe)]
-    surprises = [*_surprises(dtype, new, standing, expected), *([slow] if slow else [])]
+    surprises = [*_surprises(dtype, new, support, expected), *([slow] if slow else [])]
     return Verdict(
-        dtype, standing, _find_reason(dtype, cells, standing), expected,
+        dtype, support, _find_reason(dtype, cells, support), expected,
         guides=GUIDES.get(dtype) if probe.device == "mps" else None,
         torch_says=None if probe.capability is None else dtype in probe.capability,
-        speed=None if standing == "unsupported" else _speed(probe, dtype),
+        speed=None if support == "unsupported" else _speed(probe, dtype),
         is_speed_rough=is_busy(probe),
         surprises=tuple(surprises),
     )  # fmt: skip
@@ -147,12 +143,13 @@ def _judge(probe: Probe, dtype: str) -> Verdict:
 def _is_known_gap(cell: Cell, probe: Probe) -> bool:
     if cell.operation == COMPILE:  # no verdict on the dtype; wrong results of it are news
         return cell.state not in _BAD
-    since, release = _LATER.get((cell.operation, cell.dtype)), versions.parse_release(probe.torch)
+    since = versions.LATER_ON_MPS.get((cell.operation, cell.dtype))
+    release = versions.parse_release(probe.torch)
     is_older = since is not None and release is not None and release < since
     return is_older and probe.device == "mps" and cell.state == "unsupported"
 
 
-def _stand(cells: list[Cell]) -> Standing:
+def _judge_support(cells: list[Cell]) -> Support:
     known = [cell for cell in cells if cell.state not in ("unknown", "no_memory")]
     computed = [cell for cell in known if cell.operation not in _ONLY_STORED]
     if not computed:
@@ -162,9 +159,9 @@ def _stand(cells: list[Cell]) -> Standing:
     return "supported" if all(cell.state == "works" for cell in known) else "limited"
 
 
-def _find_reason(dtype: str, cells: list[Cell], standing: Standing) -> Reason:
-    """The worst failure, with the names of all operations that failed so."""
-    if standing == "unsupported":
+def _find_reason(dtype: str, cells: list[Cell], support: Support) -> Reason:
+    """Finds the worst failure, with the names of all operations that failed so."""
+    if support == "unsupported":
         text = next((c.text for c in cells if c.state == "unsupported"), cells[-1].text)
         stored = all(c.state == "works" for c in cells if c.operation in _ONLY_STORED)
         code = "dtype_only_stored" if stored else "dtype_unsupported"
@@ -188,12 +185,12 @@ def _build_reason(dtype: str, code: str, cells: list[Cell], of: int) -> Reason:
 
 
 def _surprises(
-    dtype: str, cells: list[Cell], standing: Standing, expected: Standing | None
+    dtype: str, cells: list[Cell], support: Support, expected: Support | None
 ) -> Iterator[Reason]:
-    if standing == "unsupported" and expected in ("limited", "supported"):
+    if support == "unsupported" and expected in ("limited", "supported"):
         error = next((c.text for c in cells if c.state == "unsupported"), None)
         yield Reason("dtype_unsupported", "warning", {"dtype": dtype, "error": error})
-    is_limited = expected == "supported" and standing == "limited"
+    is_limited = expected == "supported" and support == "limited"
     for state, code in _FAILURES.items():
         failed = [cell for cell in cells if cell.state == state]
         if failed and (state in _BAD or is_limited):
@@ -201,7 +198,7 @@ def _surprises(
 
 
 def _find_slow(probe: Probe, dtype: str) -> Reason | None:
-    """Slow even in its fastest round against the slowest of float32, on a computer at rest."""
+    """Finds a dtype whose fastest round is slow against float32's slowest, on an idle computer."""
     slow = [
         (speed.operation, fastest / slowest)
         for speed in probe.speeds
@@ -219,7 +216,7 @@ def _find_slow(probe: Probe, dtype: str) -> Reason | None:
 
 
 def _speed(probe: Probe, dtype: str) -> float | None:
-    """The median over the operations that were timed in both dtypes."""
+    """Returns the median over the operations that were timed in both dtypes."""
     ratios = sorted(
         speed.seconds["float32"][0] / speed.seconds[dtype][0]
         for speed in probe.speeds
@@ -229,7 +226,7 @@ def _speed(probe: Probe, dtype: str) -> float | None:
 
 
 def is_busy(probe: Probe) -> bool:
-    """Whether other work disturbed the measured speeds: they are then no verdict on a dtype."""
+    """Returns whether other work disturbed the speeds, which are then no verdict on a dtype."""
     is_loaded = (
         probe.load is not None and probe.cores is not None and probe.load > max(1, probe.cores)
     )
@@ -254,7 +251,7 @@ class Change:
 
 
 def find_changes(before: Probe, after: Probe) -> tuple[Change, ...]:
-    """What differs after an upgrade: versions, checks, verdicts, cells."""
+    """Finds what differs after an upgrade: versions, checks, verdicts, cells."""
     return tuple(
         Change(kind, name, old, new)
         for kind, old_values, new_values in zip(
@@ -267,13 +264,13 @@ def find_changes(before: Probe, after: Probe) -> tuple[Change, ...]:
 
 
 def _list_values(probe: Probe) -> tuple[dict[str, str | None], ...]:
-    """The values that are compared, by name, for each kind of change."""
+    """Lists the values that are compared, by name, for each kind of change."""
     return (
         {
             "device": probe.device, "torch": probe.torch, "system": probe.system,
             "python": probe.version,
         },
         {check.name: check.state for check in probe.checks},
-        {verdict.dtype: verdict.standing for verdict in judge_dtypes(probe)},
+        {verdict.dtype: verdict.support for verdict in judge_dtypes(probe)},
         {f"{cell.dtype} {cell.operation}": cell.state for cell in probe.cells},
     )  # fmt: skip

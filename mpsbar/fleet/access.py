@@ -51,7 +51,7 @@ def make_tls(cert: str, key: str | None, client_ca: str | None) -> ssl.SSLContex
 
 
 class HttpAuth:
-    """Whether a request's Authorization header is the one that was agreed on."""
+    """Checks whether a request's Authorization header is the one that was agreed on."""
 
     def __init__(self, scheme: str, secret: bytes) -> None:
         self.scheme = scheme  # its name in the answer to a request without it

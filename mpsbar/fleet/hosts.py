@@ -20,12 +20,13 @@ _LONGEST_PAUSE = 60.0
 # Seconds without a line, beside three times the usual, after which a host gives no answer.
 _LATE = 10.0
 # Of lines that are no answer: what a login script prints before it.
-_MOST_NOISE = 200
+_MAX_NOISE = 200
 # Exit codes: of ssh itself, of sh where there is no such command, of mpsbar for wrong arguments.
 _SSH_FAILED, _NO_MPSBAR, _WRONG_ARGUMENTS = 255, 127, 2
-# What it says, in English, about a verb or an option that it does not know.
+# What it says, in English, about a command or an option that it does not know.
 _OLDER = (
-    "unrecognized arguments", "invalid choice", "there is no verb", "invalid int value",
+    "unrecognized arguments", "invalid choice", "invalid int value", "unknown command",
+    "there is no verb",  # of versions up to this one
 )  # fmt: skip
 # How ssh ends where it is not allowed to ask (BatchMode).
 _WANTS_PERSON = ("Host key verification failed", "Permission denied")
@@ -56,14 +57,18 @@ class Host:
     def _run(self) -> None:
         pause = _FIRST_PAUSE
         while not self._closed.is_set():
-            before = self.reading.heard
+            before = self.reading.answered_at
             problem = self._ask()
             if self._closed.is_set():
                 return
             self._note(problem=problem, is_done=not self._again)
             if not self._again:
                 return
-            pause = _FIRST_PAUSE if self.reading.heard != before else min(2 * pause, _LONGEST_PAUSE)
+            pause = (
+                _FIRST_PAUSE
+                if self.reading.answered_at != before
+                else min(2 * pause, _LONGEST_PAUSE)
+            )
             self._closed.wait(pause)
 
     def _ask(self) -> HostProblem | None:
@@ -94,8 +99,8 @@ class Host:
                     wrong = HostProblem(str(problem))
                     self._note(problem=wrong)
                 noise += 1
-                if noise > _MOST_NOISE:
-                    return wrong or HostProblem(_("it sent something other than an answer"))
+                if noise > _MAX_NOISE:
+                    return wrong or HostProblem(_("unexpected reply"))
         except TooMuch:
             return HostProblem(_("its answer is too long"))
         if has_answered and not self._again:
@@ -103,9 +108,9 @@ class Host:
         return wrong or explain_end(running)
 
     def _note_silence(self) -> None:
-        """What is known is old by now; the next line that comes makes it good."""
+        """Marks the reading as out of date; the next line that arrives clears this."""
         if self.reading.problem is None:
-            text = _("nothing within {seconds:g} seconds").format(seconds=self._longest)
+            text = _("no reply within {seconds:g} seconds").format(seconds=self._longest)
             self._note(problem=HostProblem(text))
 
     def _note(
@@ -115,11 +120,11 @@ class Host:
         is_done: bool = False,
     ) -> None:
         last = self.reading
-        heard = last.heard if status is None else time.time()
+        answered_at = last.answered_at if status is None else time.time()
         self.reading = HostReading(
             last.host,
             status or last.status,
-            heard,
+            answered_at,
             None if problem is None else problem.text,
             is_done,
             problem is not None and problem.needs_person,
@@ -155,12 +160,12 @@ class Hosts:
     def __init__(
         self,
         names: Sequence[str],
-        words: Sequence[str],
+        arguments: Sequence[str],
         options: str = "",
         again: float | None = None,
     ) -> None:
         """`again`: seconds after which each command prints the next line; None: there is one."""
-        self._words, self._options, self._again = list(words), options, again
+        self._arguments, self._options, self._again = list(arguments), options, again
         self._hosts = {name: self._start(name) for name in dict.fromkeys(names)}
 
     @property
@@ -185,7 +190,7 @@ class Hosts:
                 host.close()
 
     def _start(self, name: str, socket: Path | None = None) -> Host:
-        command = build_command(name, self._words, self._options, socket)
+        command = build_command(name, self._arguments, self._options, socket)
         return Host(name, command, self._again)
 
 
@@ -236,7 +241,7 @@ def _ask_host(
     except OSError as problem:
         return HostProblem(problem.strerror or str(problem))
     if running is None:
-        return HostProblem(_("it was not asked"))
+        return HostProblem(_("not contacted"))
     is_late = threading.Event()
 
     def give_up() -> None:
@@ -257,10 +262,10 @@ def _ask_host(
             except NotAStatus as problem:
                 wrong = HostProblem(str(problem))
             noise += 1
-            if noise > _MOST_NOISE:
-                return wrong or HostProblem(_("it sent something other than an answer"))
+            if noise > _MAX_NOISE:
+                return wrong or HostProblem(_("unexpected reply"))
         if is_late.is_set():
-            return HostProblem(_("nothing within {seconds:g} seconds").format(seconds=seconds))
+            return HostProblem(_("no reply within {seconds:g} seconds").format(seconds=seconds))
         return wrong or explain_end(running)
     except TooMuch:
         return HostProblem(_("its answer is too long"))

@@ -32,7 +32,7 @@ _LEVELS = {"ok": 0, "warning": 1, "critical": 2}
 _PRESSURES = {"normal": 0, "warning": 1, "critical": 2}
 _LONGEST_LABEL = 100
 # The words come from our own code; the cap only keeps a mistake there from filling Prometheus.
-_MOST_WORDS = 50
+_MAX_WORDS = 50
 _DTYPE = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
 _WORKER = ("pid", "name", "device", "framework")
@@ -74,7 +74,7 @@ class Totals:
 
 def _count(counts: Counter[str], word: str) -> None:
     word = printable(word, 40)
-    counts[word if word in counts or len(counts) < _MOST_WORDS else "other"] += 1
+    counts[word if word in counts or len(counts) < _MAX_WORDS else "other"] += 1
 
 
 def build_metrics(snapshot: Snapshot, totals: Totals) -> Iterator[Metric]:

@@ -1,7 +1,10 @@
 """What another host's `mpsbar status --json` said, as our own objects. Pure; nothing is trusted."""
 
 import json
-from typing import Any, get_args
+from collections.abc import Callable
+from dataclasses import is_dataclass
+from types import NoneType
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from mpsbar.agent.secrets import mask
 from mpsbar.core.actions import Freed, FreeState
@@ -9,7 +12,7 @@ from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.fallbacks import parse_fallbacks
 from mpsbar.core.findings import Level
 from mpsbar.core.host_readings import RemoteEnd, RemoteStatus
-from mpsbar.core.machine import Gpu, Machine, Pressure, Process
+from mpsbar.core.machine import Machine, Process
 from mpsbar.core.naming import printable
 from mpsbar.core.progress import RunProgress
 from mpsbar.core.snapshot import Snapshot, Worker
@@ -25,9 +28,11 @@ from mpsbar.workers.parse import (
 )
 
 SCHEMA = 1
-_MOST_ROWS = 2000
-_MOST_REASONS = 3
-_MOST_TEXTS = 20
+_MAX_ROWS = 2000
+_MAX_REASONS = 3
+_MAX_TEXTS = 20
+_PERCENTAGES = ("utilization",)
+_Values = TypeVar("_Values")
 
 
 class NotAStatus(ValueError):
@@ -51,7 +56,7 @@ def parse_status(line: bytes) -> RemoteStatus:
     health = parse_object(answer.get("health"))
     level: Any = health.get("level")
     sent = health.get("reasons")
-    texts = sent[:_MOST_REASONS] if isinstance(sent, list) else []
+    texts = sent[:_MAX_REASONS] if isinstance(sent, list) else []
     reasons = tuple(mask(parse_text(text))[:200] for text in texts)
     return RemoteStatus(
         Snapshot(when or 0.0, workers, machine, found),
@@ -61,24 +66,43 @@ def parse_status(line: bytes) -> RemoteStatus:
 
 
 def parse_machine(value: Any) -> Machine:
-    fields = parse_object(value)
-    gpu = parse_object(fields.get("gpu"))
-    pressure: Any = fields.get("pressure")
-    return Machine(
-        os=_text(fields.get("os")),
-        chip=_text(fields.get("chip")),
-        memory_total=parse_count(fields.get("memory_total")),
-        memory_available=parse_count(fields.get("memory_available")),
-        swap_used=parse_count(fields.get("swap_used")),
-        pressure=pressure if pressure in get_args(Pressure) else None,
-        gpu=Gpu(
-            name=_text(gpu.get("name")),
-            cores=parse_count(gpu.get("cores")),
-            utilization=_percent(gpu.get("utilization")),
-            memory_in_use=parse_count(gpu.get("memory_in_use")),
-            memory_budget=parse_count(gpu.get("memory_budget")),
-        ),
-    )
+    return _parse_fields(Machine, value)
+
+
+def _parse_fields(kind: type[_Values], value: Any) -> _Values:
+    """Build a dataclass by its own fields and types, so that a new field is read without a change
+    here. What is missing or of another type stays at its default."""
+    sent, parsed = parse_object(value), {}
+    for name, wanted in get_type_hints(kind).items():
+        parsed[name] = _parse_typed(wanted, sent.get(name))
+        if name in _PERCENTAGES:
+            parsed[name] = _percent(sent.get(name))
+    return kind(**{name: each for name, each in parsed.items() if each is not None})
+
+
+def _parse_typed(wanted: Any, value: Any) -> Any:
+    """Returns None if the value is not of this type, or larger than any of our values."""
+    arguments = get_args(wanted)
+    if NoneType in arguments:
+        return _parse_typed(next(each for each in arguments if each is not NoneType), value)
+    if get_origin(wanted) is Literal:
+        return value if value in arguments else None
+    if get_origin(wanted) is tuple:
+        return _parse_tuple(arguments, value)
+    if is_dataclass(wanted):
+        return _parse_fields(cast("type[Any]", wanted), value)
+    return _PARSERS[wanted](value)
+
+
+def _parse_tuple(arguments: tuple[Any, ...], value: Any) -> tuple[Any, ...] | None:
+    if not isinstance(value, list):
+        return None
+    given = value[:_MAX_TEXTS]
+    types = [arguments[0]] * len(given) if arguments[-1] is ... else list(arguments)
+    if len(types) != len(given):
+        return None
+    items = [_parse_typed(*pair) for pair in zip(types, given, strict=True)]
+    return None if any(item is None for item in items) else tuple(items)
 
 
 def parse_freed(line: bytes) -> list[Freed]:
@@ -129,7 +153,7 @@ def _explain_schema(schema: Any) -> str:
 
 
 def _each(values: Any, parse: Any) -> Any:
-    for value in values[:_MOST_ROWS] if isinstance(values, list) else ():
+    for value in values[:_MAX_ROWS] if isinstance(values, list) else ():
         if isinstance(value, dict) and parse_count(value.get("pid")):
             yield parse(value)
 
@@ -207,7 +231,7 @@ def _parse_end(fields: dict[str, Any]) -> RemoteEnd:
 
 def _texts(value: Any) -> tuple[str, ...]:
     """The first few, without those that are no text."""
-    given = value[:_MOST_TEXTS] if isinstance(value, list) else []
+    given = value[:_MAX_TEXTS] if isinstance(value, list) else []
     return tuple(text for item in given if (text := _text(item)))
 
 
@@ -234,3 +258,11 @@ def _percent(value: Any) -> float | None:
 def _text(value: Any) -> str | None:
     """Its mpsbar may be older, or none at all: what looks like a password is not shown."""
     return mask(parse_text(value))[:200] if isinstance(value, str) else None
+
+
+_PARSERS: dict[type, Callable[[Any], Any]] = {
+    str: _text,
+    int: parse_count,
+    float: parse_seconds,
+    bool: lambda value: value if isinstance(value, bool) else None,
+}

@@ -56,7 +56,7 @@ class Questions:
         return True
 
     def socket_of(self, host: str) -> Path | None:
-        """The socket of the open connection, for `build_command`; None: there is none."""
+        """Returns the socket of the open connection, or None if there is none."""
         return self._sockets.get(host)
 
     def close(self) -> None:

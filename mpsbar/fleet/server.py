@@ -22,7 +22,7 @@ from mpsbar.language import _
 
 _log = logging.getLogger("mpsbar")
 # Prometheus has one connection at a time; a few more for people who look.
-_MOST_CLIENTS = 16
+_MAX_CLIENTS = 16
 _READ_SECONDS = 10.0
 # Also for a client that sends one byte now and then.
 _REQUEST_SECONDS = 30.0
@@ -84,7 +84,7 @@ class MetricsServer(socketserver.ThreadingTCPServer):
                     client.shutdown(socket.SHUT_RDWR)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if len(self._since) >= _MOST_CLIENTS:
+        if len(self._since) >= _MAX_CLIENTS:
             self.shutdown_request(request)
             return
         self._since[request] = time.monotonic()

@@ -1,7 +1,7 @@
-"""The exporter inside another program, such as the menu bar app: on or off by a setting; and
-whether it answers, for `mpsbar doctor`.
+"""Serves metrics from inside another program, such as the menu bar app, as a setting says.
 
-What it serves with is imported when it is first turned on: it takes 14 MB.
+The server is imported when it is first turned on: it takes 14 MB. `mpsbar doctor` asks here
+whether it answers.
 """
 
 import logging
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("mpsbar")
 _SECONDS = 3.0  # for an answer
-_MOST_BYTES = 4096
+_MAX_BYTES = 4096
 
 
 class MetricsService:
@@ -76,7 +76,7 @@ class MetricsService:
 
 
 def find_service_problem(address: Address) -> str | None:
-    """One sentence on why nobody can read the metrics there; None: an mpsbar answers."""
+    """Returns one sentence on why nobody can read the metrics there, or None if they can."""
     try:
         answer = _ask(address)
     except OSError:
@@ -98,10 +98,10 @@ def _ask(address: Address) -> bytes:
     answer = b""
     with socket.create_connection((address.host, address.port), timeout=_SECONDS) as connection:
         connection.sendall(f"GET / HTTP/1.0\r\nHost: {address}\r\n\r\n".encode())
-        while len(answer) < _MOST_BYTES and (left := deadline - time.monotonic()) > 0:
+        while len(answer) < _MAX_BYTES and (left := deadline - time.monotonic()) > 0:
             connection.settimeout(left)
             try:
-                chunk = connection.recv(_MOST_BYTES)
+                chunk = connection.recv(_MAX_BYTES)
             except OSError:  # it closed the connection, or says no more
                 break
             if not chunk:

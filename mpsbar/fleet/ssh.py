@@ -31,8 +31,8 @@ _CHUNK = 64 * 1024
 # It needs no file of its own: a Mac's shell allows 256, and many hosts take two each.
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 # A thousand workers take about two of them.
-MOST_LINE = 4 << 20
-_MOST_COMPLAINT = 4096
+MAX_LINE = 4 << 20
+_MAX_COMPLAINT = 4096
 # After each chunk: a host that floods is slowed down by TCP, not read at full speed.
 _CHUNK_SECONDS = 0.02
 
@@ -63,14 +63,14 @@ def split_options(options: str) -> list[str]:
 
 
 def build_command(
-    host: str, words: Sequence[str], options: str = "", socket: Path | None = None
+    host: str, arguments: Sequence[str], options: str = "", socket: Path | None = None
 ) -> list[str]:
-    """`words` are mpsbar's arguments there, `socket` that of an open connection to use (None: as
+    """`arguments` are those of mpsbar there, `socket` that of an open connection to use (None: as
     the user's ssh does); UserError if there is no ssh, or no such host."""
     # Its answer is JSON, and what it complains about is looked at here: in English, whatever is
     # spoken there.
     variables = f'PATH="$PATH:{_PLACES}:{_APP}"; MPSBAR_LANG=en; export PATH MPSBAR_LANG'
-    script = f"{variables}; exec mpsbar {shlex.join(words)}"
+    script = f"{variables}; exec mpsbar {shlex.join(arguments)}"
     # Whatever the login shell is, it is asked to run sh. ssh takes the first value of an option, so
     # the user's own come before ours; of -S it takes the last.
     own = split_options(options)
@@ -117,7 +117,7 @@ class RemoteCommand:
             *lines, rest = pending.split(b"\n")
             yield from (bytes(line) for line in lines)
             pending = rest
-            if len(pending) > MOST_LINE:
+            if len(pending) > MAX_LINE:
                 raise TooMuch
             if len(chunk) == _CHUNK:
                 time.sleep(_CHUNK_SECONDS)
@@ -155,6 +155,6 @@ class RemoteCommand:
         assert self._process.stderr is not None
         while chunk := os.read(self._process.stderr.fileno(), 4096):
             self._complaint += chunk
-            del self._complaint[:-_MOST_COMPLAINT]
+            del self._complaint[:-_MAX_COMPLAINT]
             if len(chunk) == 4096:
                 time.sleep(_CHUNK_SECONDS)

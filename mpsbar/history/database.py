@@ -52,7 +52,7 @@ _BUSY_SECONDS = 0.05
 _PAGE = 4096
 # The size of the write-ahead log, at most; the cap leaves room for it.
 WAL_BYTES = 1 << 20
-_MOST_DAMAGED = 1
+_MAX_DAMAGED = 1
 # SQLite has only its message for that.
 _WRONG_TABLES = re.compile(r"no such (table|column)|has no column|already exists|views")
 
@@ -107,7 +107,7 @@ def find_room(cap: int) -> int:
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether the file is no database, or not a complete one; a full disk is no damage."""
+    """Returns whether the file is no database, or not a complete one; a full disk is no damage."""
     if type(error) is sqlite3.DatabaseError:
         return True
     return (
@@ -116,12 +116,12 @@ def is_damage(error: Exception) -> bool:
 
 
 def is_busy(error: Exception) -> bool:
-    """Whether another process writes; SQLite has only its message for that."""
+    """Returns whether another process writes; SQLite has only its message for that."""
     return isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
 
 
 def is_full(error: Exception) -> bool:
-    """Whether the disk is full, or the file has reached its cap."""
+    """Returns whether the disk is full, or the file has reached its cap."""
     return isinstance(error, sqlite3.OperationalError) and "full" in str(error)
 
 
@@ -130,7 +130,7 @@ def move_aside(file: Path) -> Path:
     stamp = time.strftime("%Y%m%d-%H%M%S")
     moved = file.with_name(f"{file.stem}.damaged-{stamp}{file.suffix}")
     older = sorted(file.parent.glob(f"{file.stem}.damaged-*"))
-    for old in older[: max(0, len(older) - _MOST_DAMAGED + 1)]:
+    for old in older[: max(0, len(older) - _MAX_DAMAGED + 1)]:
         with suppress(OSError):
             old.unlink()
     for ending in ("-wal", "-shm"):
@@ -194,7 +194,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
 
 
 def _are_ours(tables: dict[str, set[str]], version: int) -> bool:
-    """Whether they have every column that a file of this version has."""
+    """Returns whether they have every column that a file of this version has."""
     with closing(sqlite3.connect(":memory:")) as model:
         model.executescript(";".join(build_steps()[:version]))
         wanted = _read_tables(model)

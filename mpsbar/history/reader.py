@@ -1,6 +1,7 @@
 """Reads the history, as immutable values, while another process may be writing it."""
 
 import json
+import logging
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -15,7 +16,9 @@ from mpsbar.history.database import MACHINE_COLUMNS, require_files
 from mpsbar.system import paths
 from mpsbar.system.files import is_usable
 
-Column = tuple[int | None, ...]
+_log = logging.getLogger("mpsbar")
+
+SeriesColumn = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ class TimeSeries:
     """Values over time: `times` in seconds since the epoch, and a column of values by name."""
 
     times: tuple[float, ...] = ()
-    columns: dict[str, Column] = field(default_factory=dict)
+    columns: dict[str, SeriesColumn] = field(default_factory=dict)
 
     def most(self, name: str) -> int | None:
         known = [value for value in self.columns.get(name, ()) if value is not None]
@@ -81,14 +84,20 @@ class Period:
 
 
 _WAIT_SECONDS = 2.0
-_MOST_RUNS = 40
-_MOST_EVENTS = 300
+_MAX_RUNS = 40
+_MAX_EVENTS = 300
 
 
 def open_to_read(file: Path) -> sqlite3.Connection:
-    """Open the file. sqlite3.Error: it is missing or unreadable. OSError: others can change it."""
+    """Opens the file to read it.
+
+    FileNotFoundError: nothing was recorded. sqlite3.Error: it is unreadable. Another OSError:
+    others can change it, or it is no file.
+    """
     if not is_usable(file):
         raise PermissionError(f"{file} was not used")
+    if not file.exists():
+        raise FileNotFoundError(file)
     require_files(file)
     address = f"file:{quote(str(file))}?mode=ro"
     connection = sqlite3.connect(address, uri=True, timeout=_WAIT_SECONDS)
@@ -103,14 +112,28 @@ def open_to_read(file: Path) -> sqlite3.Connection:
     return connection
 
 
+def find_problem(file: Path | None = None) -> str | None:
+    """Returns why the history can't be read; None if it can, or if nothing was recorded."""
+    try:
+        open_to_read(file or paths.history_file()).close()
+    except FileNotFoundError:
+        return None
+    except (sqlite3.Error, OSError) as error:
+        return str(error)
+    return None
+
+
 def read_start(file: Path | None = None) -> float | None:
-    """The time of the oldest reading; None: nothing was recorded."""
+    """Returns the time of the oldest reading; None if nothing was recorded, or can be read."""
     try:
         with closing(open_to_read(file or paths.history_file())) as connection:
             rows = connection.execute(
                 "SELECT min(time) FROM machine_minutes UNION ALL SELECT min(time) FROM machine"
             ).fetchall()
-    except (sqlite3.Error, OSError):
+    except (FileNotFoundError, PermissionError):  # is_usable has logged the latter
+        return None
+    except (sqlite3.Error, OSError) as error:
+        _log.warning("couldn't read the history: %s", error)
         return None
     times = [row[0] for row in rows if row[0] is not None]
     return min(times) / 1000 if times else None
@@ -130,7 +153,10 @@ def read_period(since: float, until: float, points: int, file: Path | None = Non
                 _read_runs(connection, window, step),
                 _read_events(connection, window),
             )
-    except (sqlite3.Error, OSError):
+    except (FileNotFoundError, PermissionError):  # is_usable has logged the latter
+        return Period(since, until)
+    except (sqlite3.Error, OSError) as error:
+        _log.warning("couldn't read the history: %s", error)
         return Period(since, until)
 
 
@@ -158,7 +184,7 @@ def _read_runs(
         f" footprint_peak, {columns} FROM runs"
         " WHERE last >= ? AND first <= ? AND (connected OR last - first >= 30000)"
         " ORDER BY coalesce(peak, 0) DESC, coalesce(footprint_peak, 0) DESC LIMIT ?",
-        (*window, _MOST_RUNS),
+        (*window, _MAX_RUNS),
     ).fetchall()
     series = _read_series(connection, [row[0] for row in known], window, step)
     return tuple(_build_run(row, series.get(row[0], [])) for row in known)
@@ -215,7 +241,7 @@ def _read_events(
     rows = connection.execute(
         "SELECT time, kind, code, pid, name, level, size, phase, details FROM events"
         " WHERE time BETWEEN ? AND ? ORDER BY time DESC, id DESC LIMIT ?",
-        (*window, _MOST_EVENTS),
+        (*window, _MAX_EVENTS),
     ).fetchall()
     return tuple(
         RecordedEvent(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.findings import Reason
-from mpsbar.core.process_tracker import Ended, TrackedProcess
+from mpsbar.core.process_tracker import EndedPairs, TrackedProcess
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.history import retention
 from mpsbar.history.database import (
@@ -75,8 +75,8 @@ class Recorder:
         self,
         snapshot: Snapshot,
         present: Collection[TrackedProcess],
-        ended: Ended,
-        corrected: Ended | None = None,
+        ended: EndedPairs,
+        corrected: EndedPairs | None = None,
     ) -> tuple[EndedProcess, ...]:
         """Return, once, the processes that ended while nobody recorded."""
         now = self._clock()
@@ -95,7 +95,7 @@ class Recorder:
         return self._try_to_write(snapshot, now)
 
     def correct(self, end: EndedProcess) -> None:
-        """More is known of an end that was recorded earlier."""
+        """Replaces what was recorded of an end, once more is known of it."""
         self._rows.correct(end)
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class Recorder:
         if read_size(self._file) > self._cap:
             # A reader that does not move on keeps SQLite from emptying its write-ahead log.
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            retention.hold_cap(self._connection, self._cap)
+            retention.enforce_size_cap(self._connection, self._cap)
             if read_size(self._file) > self._cap:
                 raise OSError(
                     _("it has reached its maximum size, and another program keeps it open")
@@ -173,7 +173,7 @@ class Recorder:
         except sqlite3.OperationalError as error:
             if not is_full(error):
                 raise
-            retention.hold_cap(connection, self._cap)
+            retention.enforce_size_cap(connection, self._cap)
             # If our own limit was reached, there is room now.
             return self._runs.write(connection, self._rows)
 
@@ -183,7 +183,7 @@ class Recorder:
         if now >= self._trusted:
             retention.thin(self._connection, int(wall * 1000))
             retention.drop(self._connection, int(wall * 1000))
-        retention.hold_cap(self._connection, self._cap)
+        retention.enforce_size_cap(self._connection, self._cap)
 
     def _connect(self) -> bool:
         """Open the file if needed, also after somebody removed it; return whether it was opened."""

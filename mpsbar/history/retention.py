@@ -7,10 +7,11 @@ from mpsbar.history.database import MACHINE_COLUMNS, find_room
 
 _HOUR = 3600_000  # milliseconds, as all times in the file
 KEEP_FULL = _HOUR  # every reading; after that one row a minute
-KEEP = 7 * 24 * _HOUR
+KEEP_DAYS = 7
+KEEP = KEEP_DAYS * 24 * _HOUR
 _MINUTE = 60_000
-_MOST_EVENTS = 10_000
-_MOST_RUNS = 5_000
+_MAX_EVENTS = 10_000
+_MAX_RUNS = 5_000
 # Rows dropped at once: a transaction must fit into the write-ahead log.
 _CHUNK = 4_000
 _PAGES = 200
@@ -54,12 +55,12 @@ def drop(connection: sqlite3.Connection, now: int) -> None:
             (now - KEEP, now + KEEP),
         )
     connection.execute("DELETE FROM runs WHERE ended < ? OR last > ?", (now - KEEP, now + KEEP))
-    _keep_newest(connection, "events", _MOST_EVENTS)
-    _keep_newest(connection, "runs", _MOST_RUNS)
+    _keep_newest(connection, "events", _MAX_EVENTS)
+    _keep_newest(connection, "runs", _MAX_RUNS)
     connection.execute("COMMIT")
 
 
-def hold_cap(connection: sqlite3.Connection, cap: int) -> None:
+def enforce_size_cap(connection: sqlite3.Connection, cap: int) -> None:
     """Drop the oldest rows until there is room, and shrink the file."""
     room = find_room(cap)
     if _read_used(connection) > room * _FULL:

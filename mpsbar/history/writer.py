@@ -13,7 +13,7 @@ from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.counters import RECORDED
 from mpsbar.core.events import Alert, EndedProcess, Event
 from mpsbar.core.machine import SAME_START
-from mpsbar.core.process_tracker import ENDED_SHOWN_SECONDS, Ended, Sizes, TrackedProcess
+from mpsbar.core.process_tracker import ENDED_SHOWN_SECONDS, EndedPairs, Sizes, TrackedProcess
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import gpu_memory
 from mpsbar.core.verdicts import build_record
@@ -22,14 +22,14 @@ from mpsbar.history.reader import open_to_read, parse_verdict
 # While nothing changes, one row a minute shows that mpsbar was running.
 STILL_SECONDS = 55.0
 # Enough for an hour in which the disk is full; then the oldest rows are lost.
-_MOST_ROWS = 40_000
+_MAX_ROWS = 40_000
 # Limits the file even if somebody starts processes without end.
-MOST_PROCESSES = 200
+MAX_PROCESSES = 200
 # Processes that came and went while nothing could be written; then the oldest are lost.
-_MOST_WAITING = 5_000
-_MOST_DETAILS = 2_000
-_MOST_NAME = 300
-_MOST_ENDED = 20
+_MAX_WAITING = 5_000
+_MAX_DETAILS = 2_000
+_MAX_NAME = 300
+_MAX_ENDED = 20
 _FIND = (
     "SELECT id FROM runs WHERE pid = ? AND (abs(started - ?) < ? OR (started IS NULL AND"
     " ended IS NULL)) ORDER BY id DESC LIMIT 1"
@@ -55,7 +55,7 @@ _CORRECT = (
     "UPDATE runs SET ended = ?, how = ?, verdict = ? WHERE pid = ? AND ended IS NOT NULL"
     " AND (abs(started - ?) < ? OR (started IS NULL AND ? IS NULL))"
 )
-_MOST_VERDICT = 4_000  # characters
+_MAX_VERDICT = 4_000  # characters
 _ENDED = (
     "SELECT pid, started, name, ended, how, coalesce(peak, footprint_peak), held, {verdict},"
     " first FROM runs"
@@ -69,16 +69,16 @@ _NOT_STORABLE = (OverflowError, ValueError, sqlite3.ProgrammingError, sqlite3.In
 
 
 class PendingRows:
-    """Rows that wait to be written, at most _MOST_ROWS."""
+    """Rows that wait to be written, at most _MAX_ROWS."""
 
     def __init__(self) -> None:
-        self.machine: deque[tuple[Any, ...]] = deque(maxlen=_MOST_ROWS // 20)
-        self.samples: deque[tuple[int, TrackedProcess, _Values]] = deque(maxlen=_MOST_ROWS)
-        self.events: deque[tuple[Any, ...]] = deque(maxlen=_MOST_ROWS // 40)
+        self.machine: deque[tuple[Any, ...]] = deque(maxlen=_MAX_ROWS // 20)
+        self.samples: deque[tuple[int, TrackedProcess, _Values]] = deque(maxlen=_MAX_ROWS)
+        self.events: deque[tuple[Any, ...]] = deque(maxlen=_MAX_ROWS // 40)
         # By id() of the process: those whose row in `runs` must be updated.
         self.seen: dict[int, TrackedProcess] = {}
         self.ended: dict[int, tuple[TrackedProcess, EndedProcess]] = {}
-        self.corrected: deque[EndedProcess] = deque(maxlen=_MOST_WAITING)
+        self.corrected: deque[EndedProcess] = deque(maxlen=_MAX_WAITING)
         self.is_urgent = False  # write soon: it must not be lost if mpsbar ends now
         self._written: dict[int, tuple[TrackedProcess, Sizes, float]] = {}
 
@@ -90,7 +90,7 @@ class PendingRows:
         self,
         snapshot: Snapshot,
         present: Iterable[TrackedProcess],
-        ended: Ended,
+        ended: EndedPairs,
     ) -> None:
         now, time = snapshot.time, int(snapshot.time * 1000)
         self.machine.append((time, *_read_machine(snapshot)))
@@ -103,7 +103,7 @@ class PendingRows:
                 self.is_urgent |= process.is_connected
         for process in present:
             before = written.get(process.pid)
-            if before is None and len(written) >= MOST_PROCESSES:
+            if before is None and len(written) >= MAX_PROCESSES:
                 continue
             if before is None or before[0] is not process:
                 self.is_urgent |= process.is_connected  # it is new
@@ -149,7 +149,7 @@ class PendingRows:
 
 
 def _drop_oldest(waiting: dict[int, Any]) -> None:
-    while len(waiting) > _MOST_WAITING:
+    while len(waiting) > _MAX_WAITING:
         del waiting[next(iter(waiting))]
 
 
@@ -157,17 +157,17 @@ def _build_event(event: Event) -> tuple[Any, ...] | None:
     """The row of an alert, a Free or a limit; an end has none, it is part of the row of its run."""
     time, what = int(event.time * 1000), event.what
     if isinstance(what, Freed):
-        name = what.name[:_MOST_NAME]
+        name = what.name[:_MAX_NAME]
         cause = None if what.cause is None else json.dumps({"cause": what.cause})
         return (time, "free", what.state, "ok", what.pid, name, what.freed, "", cause)
     if isinstance(what, Limited):
-        name = what.name[:_MOST_NAME]
+        name = what.name[:_MAX_NAME]
         return (time, "limit", what.state, "ok", what.pid, name, what.asked, "", None)
     if not isinstance(what, Alert) or what.kind == "ended":
         return None
     values = json.dumps(what.reason.values if what.reason else {})
-    details = values if len(values) < _MOST_DETAILS else None
-    name = what.name[:_MOST_NAME] if what.name else ""
+    details = values if len(values) < _MAX_DETAILS else None
+    name = what.name[:_MAX_NAME] if what.name else ""
     return (time, "alert", what.code, what.level, what.pid, name, None, what.kind, details)
 
 
@@ -265,7 +265,7 @@ class RunWriter:
             return known[1]
         row = connection.execute(_FIND, (process.pid, process.started, SAME_START)).fetchone()
         if row is None:
-            values = (process.pid, process.started, process.name[:_MOST_NAME])
+            values = (process.pid, process.started, process.name[:_MAX_NAME])
             times = (int(process.first * 1000), int(process.last * 1000))
             row = (connection.execute(_BEGIN, (*values, *times)).lastrowid,)
         new[id(process)] = (process, int(row[0]))
@@ -293,7 +293,7 @@ def _describe(process: TrackedProcess, rows: PendingRows) -> tuple[object, ...]:
     ended = rows.ended.get(id(process), (process, None))[1]
     end = (None, None, None) if ended is None else _describe_end(ended)
     return (
-        process.started, process.name[:_MOST_NAME], "+".join(process.devices), process.is_head,
+        process.started, process.name[:_MAX_NAME], "+".join(process.devices), process.is_head,
         process.is_connected, int(process.last * 1000), process.peak, process.peak,
         process.footprint_peak, process.footprint_peak, *process.known.values(), *end,
     )  # fmt: skip
@@ -304,7 +304,7 @@ def _describe_end(end: EndedProcess) -> tuple[int, str, str | None]:
     record = None
     if end.verdict is not None:
         record = json.dumps(build_record(end.verdict))
-        if len(record) > _MOST_VERDICT:
+        if len(record) > _MAX_VERDICT:
             # The agent's record has the fallbacks too.
             record = json.dumps(build_record(replace(end.verdict, values={}, fallbacks=None)))
     return int(end.ended * 1000), end.how if end.was_seen else "unseen", record
@@ -312,7 +312,7 @@ def _describe_end(end: EndedProcess) -> tuple[int, str, str | None]:
 
 def _read_ended(connection: sqlite3.Connection, now: float) -> tuple[EndedProcess, ...]:
     since, until = int((now - ENDED_SHOWN_SECONDS) * 1000), int(now * 1000)
-    return read_ends(connection, since, until, _MOST_ENDED)
+    return read_ends(connection, since, until, _MAX_ENDED)
 
 
 def read_ends(

@@ -33,23 +33,23 @@ _translations = _load()
 
 
 def _(text: str) -> str:
-    """The text in the language that was chosen."""
+    """Returns the text in the language that was chosen."""
     return _translations.gettext(text)
 
 
 def ngettext(singular: str, plural: str, count: int) -> str:
-    """The text for this count: English has two, Korean one, others more."""
+    """Returns the text for this count: English has two, Korean one, others more."""
     return _translations.ngettext(singular, plural, count)
 
 
 def get_code() -> str:
-    """The language that was chosen, as HTML names it: "en", "ko", "zh-Hant"."""
+    """Returns the code of the language that was chosen, as in HTML: "en", "ko", "zh-Hant"."""
     return _translations.info().get("language", "en").replace("_", "-")
 
 
 @contextmanager
 def english() -> Iterator[None]:
-    """Meanwhile, in all threads, texts are English: sentences that programs read."""
+    """Makes texts English in all threads meanwhile, for sentences that programs read."""
     global _translations  # noqa: PLW0603 - the language of the process
     before = _translations
     _translations = gettext.NullTranslations()

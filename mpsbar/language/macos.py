@@ -9,7 +9,7 @@ from ctypes import c_char_p, c_long, c_ubyte, c_uint32, c_void_p
 CORE_FOUNDATION = "/System/Library/Frameworks/CoreFoundation.framework/CoreFoundation"
 _UTF8 = 0x08000100
 _LONGEST = 64  # a name such as zh-Hant-TW
-_MOST = 50
+_MAX_LANGUAGES = 50
 
 
 def read_preferred_languages(library: str = CORE_FOUNDATION) -> list[str]:
@@ -34,7 +34,7 @@ def read_preferred_languages(library: str = CORE_FOUNDATION) -> list[str]:
     buffer = ctypes.create_string_buffer(_LONGEST)
     languages = [
         buffer.value.decode(errors="replace")
-        for index in range(min(count(array), _MOST))
+        for index in range(min(count(array), _MAX_LANGUAGES))
         if get_text(get_item(array, index), buffer, _LONGEST, _UTF8)
     ]
     release(array)

@@ -6,7 +6,6 @@ that each of them follows; and only the one that holds a lock frees, until it en
 
 import json
 import math
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,12 +14,13 @@ from mpsbar.core.actions import AutoFreeRule, SetAutoFree
 from mpsbar.core.auto_free import Key
 from mpsbar.system import paths
 from mpsbar.system.files import is_usable, read_bytes, read_stamp, replace_own_file
+from mpsbar.system.ownership import is_running
 from mpsbar.system.single_instance import Claim, claim
 
 _LOCK = "auto-free"
-_MOST_BYTES = 64 * 1024
-_MOST_RULES = 200
-_MOST_PID = 2**31
+_MAX_BYTES = 64 * 1024
+_MAX_RULES = 200
+_MAX_PID = 2**31
 _LARGEST = 2**60
 
 Rules = dict[Key, AutoFreeRule]
@@ -35,7 +35,7 @@ class SharedAutoFree:
         self._stamp: object = None  # of the file, when it was last read
 
     def may_free(self) -> bool:
-        """Whether this monitor is the one that frees. Where locks do not work, each of them is."""
+        """Returns whether this monitor is the one that frees; where locks do not work, each is."""
         if self._claim is None:
             self._claim = claim(_LOCK)
         return self._claim is not None
@@ -45,18 +45,18 @@ class SharedAutoFree:
 
         Its start must be known: after the process has ended, another may have its pid.
         """
-        rules = {key: rule for key, rule in _read(self._file).items() if _is_running(key[0])}
+        rules = {key: rule for key, rule in _read(self._file).items() if is_running(key[0])}
         rules.pop((action.pid, action.started), None)
         if action.rule != AutoFreeRule():
             rules[action.pid, action.started] = action.rule
         entries = [
             [pid, started, rule.keep_cache_below, rule.free_when_idle]
-            for (pid, started), rule in list(rules.items())[-_MOST_RULES:]
+            for (pid, started), rule in list(rules.items())[-_MAX_RULES:]
         ]
         replace_own_file(self._file, json.dumps(entries).encode())
 
     def read(self) -> Rules | None:
-        """All choices; None: they are those of the last call."""
+        """Returns all choices; None if they are those of the last call."""
         stamp = read_stamp(self._file)
         if stamp == self._stamp:
             return None
@@ -72,8 +72,8 @@ def _read(file: Path) -> Rules:
     found: Rules = {}
     if is_usable(file):
         with suppress(OSError, ValueError, TypeError, RecursionError):
-            entries = json.loads(read_bytes(file, _MOST_BYTES))
-            for entry in entries[:_MOST_RULES] if type(entries) is list else ():
+            entries = json.loads(read_bytes(file, _MAX_BYTES))
+            for entry in entries[:_MAX_RULES] if type(entries) is list else ():
                 pid, started, most, idle = entry
                 if _is_pid(pid) and _is_time(started) and _is_size(most) and _is_flag(idle):
                     found[pid, started] = AutoFreeRule(most, idle)
@@ -81,7 +81,7 @@ def _read(file: Path) -> Rules:
 
 
 def _is_pid(value: Any) -> bool:
-    return type(value) is int and 1 < value < _MOST_PID
+    return type(value) is int and 1 < value < _MAX_PID
 
 
 def _is_time(value: Any) -> bool:
@@ -94,13 +94,3 @@ def _is_size(value: Any) -> bool:
 
 def _is_flag(value: Any) -> bool:
     return value is None or type(value) is bool
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        pass
-    return True

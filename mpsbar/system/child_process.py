@@ -140,7 +140,7 @@ def start_child(
 
 
 def parse_answer(text: bytes) -> ChildAnswer | None:
-    """None for anything but one JSON object: the other Python is not trusted."""
+    """Returns None for anything but one JSON object: the other Python is not trusted."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):

@@ -66,7 +66,7 @@ def run_command(
             on_start(process.pid)
         while not _wait(process.pid, signals):
             for number in signals.read(_POLL_SECONDS):
-                if not guard.got(number):
+                if not guard.was_sent_to_group(number):
                     _send(process.pid, number)
         ended = time.time()
         reason = read_exit_reason(process.pid) if read_exit_reason is not None else None
@@ -76,7 +76,7 @@ def run_command(
     return CommandEnd(process.pid, status, began, ended, usage.ru_maxrss * unit, reason)
 
 
-def end_like(status: int) -> int:
+def exit_like(status: int) -> int:
     """The exit code to return; after a signal this process ends by the same, as the command did."""
     code = os.waitstatus_to_exitcode(status)
     if code >= 0:
@@ -94,7 +94,7 @@ def end_like(status: int) -> int:
 
 
 def _wait(pid: int, signals: "_Signals") -> bool:
-    """Whether the command has ended; where it was stopped, stop too, so that the shell knows."""
+    """Returns whether the command has ended; stops with it, so that the shell knows."""
     found = _peek(pid)
     if found is None:
         return False
@@ -175,7 +175,7 @@ class _SignalGuard:
 
     def __enter__(self) -> "_SignalGuard":  # noqa: PYI034
         self.output, report = os.pipe()
-        life, self._life = os.pipe()
+        control_pipe, self._control = os.pipe()
         os.set_blocking(report, False)
         self._seen: list[tuple[float, int]] = []
         # A signal that comes now would end the guard: it waits until the guard can write it down.
@@ -184,12 +184,12 @@ class _SignalGuard:
             self._pid = os.fork()
             if self._pid == 0:
                 os.close(self.output)
-                os.close(self._life)
-                _stand_guard(report, life, before)
+                os.close(self._control)
+                _stand_guard(report, control_pipe, before)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(report)
-        os.close(life)
+        os.close(control_pipe)
         os.set_blocking(self.output, False)
         return self
 
@@ -197,23 +197,23 @@ class _SignalGuard:
         _send(self._pid, signal.SIGKILL)
         os.waitpid(self._pid, 0)
         os.close(self.output)
-        os.close(self._life)
+        os.close(self._control)
 
     def protect(self, pid: int) -> None:
         """Makes the command end with us, however we end."""
-        os.write(self._life, f"{pid}\n".encode())
+        os.write(self._control, f"{pid}\n".encode())
 
-    def got(self, number: int) -> bool:
-        """Whether the group got this signal, not this process alone."""
+    def was_sent_to_group(self, number: int) -> bool:
+        """Returns whether the whole group got this signal, not this process alone."""
         if self._find(number, _GROUP_SECONDS):
             return True
         # Before the guard reads the question, the kernel gives it what was sent before.
         with suppress(BrokenPipeError):
-            os.write(self._life, _QUESTION)
+            os.write(self._control, _QUESTION)
         return self._find(number, _GUARD_SECONDS)
 
     def _find(self, number: int, seconds: float) -> bool:
-        """Whether the guard writes this number within that time and before its answer."""
+        """Returns whether the guard writes this number within that time and before its answer."""
         deadline = time.monotonic() + seconds
         while True:
             has_answered = self._read()
@@ -238,7 +238,7 @@ class _SignalGuard:
         return _ANSWER in numbers or not numbers
 
 
-def _stand_guard(report: int, life: int, mask: "set[int | signal.Signals]") -> None:
+def _stand_guard(report: int, control_pipe: int, mask: "set[int | signal.Signals]") -> None:
     """In the guard: never returns. The signal numbers are written by Python's own C handler."""
     try:
         for number in _PASSED_ON:
@@ -249,14 +249,14 @@ def _stand_guard(report: int, life: int, mask: "set[int | signal.Signals]") -> N
         null = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, 1, 2):
             os.dup2(null, descriptor)  # whoever reads our output must not wait for the guard
-        heard = b""
-        while data := os.read(life, 64):
-            heard += data.replace(_QUESTION, b"")
+        received = b""
+        while data := os.read(control_pipe, 64):
+            received += data.replace(_QUESTION, b"")
             with suppress(BlockingIOError):
                 os.write(report, bytes([_ANSWER]) * data.count(_QUESTION))
         # The pipe is closed while we live: our parent was killed.
-        if heard.strip().isdigit():
-            _send(int(heard), signal.SIGKILL)
+        if received.strip().isdigit():
+            _send(int(received), signal.SIGKILL)
     finally:
         os._exit(0)
 

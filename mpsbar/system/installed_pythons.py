@@ -16,7 +16,7 @@ from mpsbar.system.files import read_bytes
 APPLE_PYTHON = "/usr/bin/python3"
 XCODE_SELECT = "/usr/bin/xcode-select"
 _SELECT_SECONDS = 5.0
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 # Below the root: Homebrew's on both chips, python.org's.
 _SYSTEM = (
     "opt/homebrew/bin/python3*",
@@ -47,14 +47,14 @@ def find_installed(home: Path, root: Path = Path("/")) -> list[str]:
 
 
 def has_framework(prefix: Path) -> bool:
-    """Whether torch or another framework lies in its packages."""
+    """Returns whether torch or another framework lies in its packages."""
     names = {framework.module.partition(".")[0] for framework in FRAMEWORKS}
     sites = prefix.glob("lib/python3*/site-packages")
     return any((site / name).is_dir() for site in sites for name in names)
 
 
 def is_usable_shim(python: str, xcode_select: str = XCODE_SELECT) -> bool:
-    """False for Apple's python3 where the Command Line Tools are missing; True for any other."""
+    """Returns False only for Apple's python3 where the Command Line Tools are missing."""
     if os.path.realpath(python) != os.path.realpath(APPLE_PYTHON):
         return True
     try:
@@ -105,6 +105,6 @@ def _read_kernels(folders: Iterable[Path]) -> Iterator[Path]:
 
 def _read(file: Path) -> str:
     try:
-        return read_bytes(file, _MOST_BYTES).decode("utf-8", "replace")
+        return read_bytes(file, _MAX_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""

@@ -15,8 +15,8 @@ from mpsbar.agent import user_folders
 from mpsbar.agent.conventions import (
     ENDED_FOLDER,
     ENDED_NAME,
-    MOST_ENDED_FILES,
-    MOST_FALLBACKS,
+    MAX_ENDED_FILES,
+    MAX_FALLBACKS,
     NO_LAST_WORDS,
 )
 from mpsbar.agent.secrets import mask
@@ -29,9 +29,9 @@ from mpsbar.system.files import read_bytes, replace_file
 
 _NAME = re.compile(r"(\d{13})-([1-9]\d{0,9})\.json")
 _LARGEST = 16 * 1024
-_MOST_FILES = 2000
-_MOST_TEXT = 200
-_MOST_NUMBER = 2**53
+_MAX_FILES = 2000
+_MAX_TEXT = 200
+_MAX_NUMBER = 2**53
 # The agent attaches after its process has started, by a clock that may be coarser.
 _SAME_SECONDS = 2.0
 _PATTERN = re.compile(r"[A-Za-z_][\w.]{0,99}")
@@ -71,7 +71,7 @@ def find_last_words(
 def complete_fallbacks(pid: int, since: float, found: Fallbacks) -> None:
     """Put what `mpsbar run --explain` knows into the record of a process: it read torch's own log,
     which is printed after the record was left. Nothing where there is none."""
-    rows = [_build_row(operation) for operation in found.operations[:MOST_FALLBACKS]]
+    rows = [_build_row(operation) for operation in found.operations[:MAX_FALLBACKS]]
     _complete(pid, since, {"fallbacks": rows, "fallbacks_profiled": found.is_profiled})
 
 
@@ -88,7 +88,7 @@ def note_end(end: EndedProcess) -> None:
     record = {
         "version": 1, "pid": end.pid, "started": began, "attached": began, "ended": end.ended,
         "by_parent": True,
-        "name": mask(printable(end.name, _MOST_TEXT)), "memory": {"peak": end.peak}, **seen,
+        "name": mask(printable(end.name, _MAX_TEXT)), "memory": {"peak": end.peak}, **seen,
     }  # fmt: skip
     for folder in user_folders.find_run_folders():
         with suppress(OSError):
@@ -99,7 +99,7 @@ def note_end(end: EndedProcess) -> None:
             user_folders.prepare(str(place))
             path = place / (ENDED_NAME % (int(end.ended * 1000), end.pid))
             replace_file(path, json.dumps(record).encode(), follow_links=False)
-            for old in _list(0.0)[MOST_ENDED_FILES:]:
+            for old in _list(0.0)[MAX_ENDED_FILES:]:
                 old.unlink(missing_ok=True)
             return
 
@@ -165,7 +165,7 @@ def _list(since: float, pid: int | None = None) -> list[Path]:
             if pid is None or int(match[2]) == pid:
                 found.append((match[1], Path(folder, name)))
     found.sort(reverse=True)
-    return [path for _, path in found[:_MOST_FILES]]
+    return [path for _, path in found[:_MAX_FILES]]
 
 
 def _read(path: Path) -> LastWords | None:
@@ -230,7 +230,7 @@ def _parse_counts(value: Any) -> dict[str, int]:
     return {
         printable(name, 20): number
         for name, value in items
-        if isinstance(name, str) and isinstance(number := _number(value, _MOST_NUMBER), int)
+        if isinstance(name, str) and isinstance(number := _number(value, _MAX_NUMBER), int)
     }
 
 
@@ -243,7 +243,7 @@ def _parse_fallbacks(record: dict[str, Any]) -> Fallbacks | None:
     torch = _parse_frameworks(record.get("frameworks")).get("torch")
     if operations := parse_operations(record.get("fallbacks")):
         is_profiled = record.get("fallbacks_profiled") is True
-        return Fallbacks(tuple(operations[:MOST_FALLBACKS]), torch, is_profiled)
+        return Fallbacks(tuple(operations[:MAX_FALLBACKS]), torch, is_profiled)
     seen = record.get("fallback_seen")
     if isinstance(seen, list) and len(seen) == 2:
         first = parse_operations([[seen[0], 1, seen[1]]])
@@ -252,7 +252,7 @@ def _parse_fallbacks(record: dict[str, Any]) -> Fallbacks | None:
 
 
 def _text(value: Any) -> str:
-    return printable(value, _MOST_TEXT) if isinstance(value, str) else ""
+    return printable(value, _MAX_TEXT) if isinstance(value, str) else ""
 
 
 def _number(value: Any, most: float) -> int | float | None:

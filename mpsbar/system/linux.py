@@ -23,10 +23,10 @@ from mpsbar.system.platform import (
 
 # More than the longest list of mappings, arguments or environment worth reading. A process can make
 # the latter two as long as its memory; psutil would read them whole.
-_MOST_MAPS = 8 << 20
-_MOST_STRINGS = 1 << 20
+_MAX_MAPS = 8 << 20
+_MAX_STRINGS = 1 << 20
 _CHUNK = 1 << 13
-_MOST_STATM = 24  # files that stay open
+_MAX_STATM = 24  # files that stay open
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 # Also when no process seems to have started: not every kernel reports the last pid.
 _LIST_SECONDS = 30.0
@@ -109,7 +109,7 @@ class LinuxComputer:
     def read_libraries(self, pid: int) -> dict[str, str]:
         if os.stat(f"{self._proc}/{pid}").st_uid != os.geteuid():  # noqa: PTH116 - half the cost
             raise PermissionError(pid)
-        return parse_maps(self._read(pid, "maps", _MOST_MAPS))
+        return parse_maps(self._read(pid, "maps", _MAX_MAPS))
 
     def read_size(self, pid: int) -> int | None:
         """The size of its address space, in pages."""
@@ -120,13 +120,13 @@ class LinuxComputer:
 
     def read_details(self, pid: int) -> Details:
         parent, ticks = parse_stat(self._read_short(pid, "stat"))
-        arguments = self._read(pid, "cmdline", _MOST_STRINGS).rstrip(b"\0")
+        arguments = self._read(pid, "cmdline", _MAX_STRINGS).rstrip(b"\0")
         return Details(
             started=self._since_epoch(ticks),
             parent=parent,
             command=parse_command(arguments.split(b"\0") if arguments else ()),
             executable=self._read_executable(pid),
-            variables=parse_variables(self._read(pid, "environ", _MOST_STRINGS).split(b"\0")),
+            variables=parse_variables(self._read(pid, "environ", _MAX_STRINGS).split(b"\0")),
         )
 
     def read_footprint(self, pid: int, with_peak: bool = True) -> Footprint:
@@ -183,7 +183,7 @@ class LinuxComputer:
         """Reads statm from a file that stays open, at a fifth of the cost."""
         file = self._statm.get(pid)
         if file is None:
-            if len(self._statm) >= _MOST_STATM:
+            if len(self._statm) >= _MAX_STATM:
                 return self._read_short(pid, "statm")
             file = self._statm[pid] = open(f"{self._proc}/{pid}/statm", "rb", buffering=0)  # noqa: SIM115, PTH123
         try:
@@ -215,7 +215,7 @@ class LinuxComputer:
         return b"".join(parts)
 
     def _read_executable(self, pid: int) -> str | None:
-        """None also for a process in a container: its paths mean nothing here."""
+        """Returns None for a process in a container too: its paths mean nothing here."""
         try:
             own, other = (os.readlink(f"{self._proc}/{who}/ns/mnt") for who in ("self", pid))  # noqa: PTH115
             if own != other:
@@ -247,7 +247,7 @@ class LinuxComputer:
         )
 
     def _read_battery(self) -> bool | None:
-        """Whether no power supply is online; None where none is known.
+        """Returns whether no power supply is online; None where none is known.
 
         psutil would take a wireless mouse's battery (hidpp_battery_0) for the computer's.
         """

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mpsbar.core.endings import Exit, ExitStatus
-from mpsbar.system.platform import MOST_WATCHED, parse_wait_status
+from mpsbar.system.platform import MAX_WATCHED, parse_wait_status
 
 # include/uapi/linux/pidfd.h: struct pidfd_info in its first size of 64 bytes; _IOWR(0xFF, 11, …).
 GET_INFO = 0xC040FF0B
@@ -38,7 +38,7 @@ class PidfdWatch:
     def __init__(
         self,
         read_start: Callable[[int], float],
-        most: int = MOST_WATCHED,
+        most: int = MAX_WATCHED,
         ioctl: Callable[[int, int, bytearray], int] = fcntl.ioctl,
     ) -> None:
         """Raises OSError where the kernel has no pidfd (before 5.3), or a sandbox forbids it."""

@@ -6,13 +6,13 @@ import re
 import time
 from dataclasses import dataclass
 
-from mpsbar.core.endings import Reports, Unreadable
+from mpsbar.core.endings import SystemReports, Unreadable
 from mpsbar.system.platform import EndedPid
 
 SIGKILL = 9
 _REFRESH_SECONDS = 30.0
-_MOST_GROUPS = 100
-_MOST_LOG = 256 * 1024
+_MAX_GROUPS = 100
+_MAX_LOG = 256 * 1024
 _READ_ALL = 3  # SYSLOG_ACTION_READ_ALL
 # version 1 and 2 have the same line in different files
 _COUNT = re.compile(rb"(?m)^oom_kill (\d{1,18})$")
@@ -40,7 +40,7 @@ class LinuxReports:
     def note(self, pid: int) -> None:
         """Remember the cgroup of a process: it cannot be read afterwards."""
         path = self._find_group(pid)
-        if path is None or (path not in self._counts and len(self._counts) >= _MOST_GROUPS):
+        if path is None or (path not in self._counts and len(self._counts) >= _MAX_GROUPS):
             return
         self._groups[pid] = path
         if path not in self._counts:
@@ -54,19 +54,19 @@ class LinuxReports:
                 count.before, count.now = count.now, self._read_count(path)
                 count.read_at = now
 
-    def read(self, end: EndedPid) -> Reports:
+    def read(self, end: EndedPid) -> SystemReports:
         path = self._groups.pop(end.pid, None)
         if end.signal != SIGKILL:
-            return Reports()
+            return SystemReports()
         log, unreadable = self._read_log()
         is_logged = end.pid in parse_kills(log, _uptime() - _LOG_SECONDS) if end.is_exact else False
         kill = self._was_killed(path) if path is not None else None
         if kill and log and end.is_exact and not is_logged:
             kill = False  # the log names those that were killed, and it is another
-        return Reports(kernel_log=is_logged, cgroup_kill=kill, unreadable=unreadable)
+        return SystemReports(kernel_log=is_logged, cgroup_kill=kill, unreadable=unreadable)
 
     def _was_killed(self, path: str) -> bool | None:
-        """Whether its cgroup counted one more in the last minute; each counts for one end."""
+        """Returns whether its cgroup counted one more in the last minute, each for one end."""
         count = self._counts[path]
         before, now = count.now if count.before is None else count.before, self._read_count(path)
         if now is None or before is None:
@@ -98,8 +98,8 @@ class LinuxReports:
 
     def _read_log(self) -> tuple[bytes, tuple[Unreadable, ...]]:
         """The end of the kernel's log, by one call; only root where dmesg is restricted."""
-        buffer = ctypes.create_string_buffer(_MOST_LOG)
-        length = _libc.klogctl(_READ_ALL, buffer, _MOST_LOG)
+        buffer = ctypes.create_string_buffer(_MAX_LOG)
+        length = _libc.klogctl(_READ_ALL, buffer, _MAX_LOG)
         if length < 0:
             return b"", ("kernel_log",)
         return buffer.raw[:length], ()

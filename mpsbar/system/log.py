@@ -17,9 +17,9 @@ from mpsbar.system import paths
 from mpsbar.system.files import make_folder
 from mpsbar.system.ownership import require_safe
 
-_MOST_BYTES = 1_000_000
+_MAX_BYTES = 1_000_000
 _OLD_FILES = 3
-_MOST_CHARACTERS = 8000  # of one message, or one traceback
+_MAX_CHARACTERS = 8000  # of one message, or one traceback
 _FORM = "%(asctime)s %(levelname)s %(threadName)s: %(message)s"
 
 
@@ -36,7 +36,7 @@ def start_log() -> logging.Logger:
     try:
         make_folder(file.parent)
         handler: logging.Handler = _FileHandler(
-            file, maxBytes=_MOST_BYTES, backupCount=_OLD_FILES, encoding="utf-8"
+            file, maxBytes=_MAX_BYTES, backupCount=_OLD_FILES, encoding="utf-8"
         )
     except OSError as error:
         handler, problem = _StderrHandler(), error
@@ -107,8 +107,8 @@ def _message(record: logging.LogRecord) -> str:
 
 def escape(text: str) -> str:
     r"""Makes all characters printable: a newline is \n, an escape \x1b."""
-    if len(text) > _MOST_CHARACTERS:
-        text = text[:_MOST_CHARACTERS] + "…"
+    if len(text) > _MAX_CHARACTERS:
+        text = text[:_MAX_CHARACTERS] + "…"
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
@@ -116,6 +116,6 @@ def escape(text: str) -> str:
 
 def _indent(text: str) -> list[str]:
     """The lines of a traceback, indented so that none looks like a record; its end matters most."""
-    if len(text) > _MOST_CHARACTERS:
-        text = "…" + text[-_MOST_CHARACTERS:]
+    if len(text) > _MAX_CHARACTERS:
+        text = "…" + text[-_MAX_CHARACTERS:]
     return ["    " + escape(line) for line in text.rstrip("\n").split("\n")]

@@ -1,4 +1,7 @@
-"""Reads the list of operations that MPS has, once, when somebody asks for it."""
+"""Reads the list of operations that MPS has, once, when somebody asks for it.
+
+A file of its own, because features may import only few of this folder (tests/import_map.py).
+"""
 
 from functools import cache
 

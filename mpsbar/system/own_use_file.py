@@ -7,8 +7,9 @@ from contextlib import suppress
 from mpsbar.core.naming import printable
 from mpsbar.system import paths
 from mpsbar.system.files import is_usable, read_bytes, replace_own_file
+from mpsbar.system.ownership import is_running
 
-_MOST_BYTES = 4096
+_MAX_BYTES = 4096
 
 
 def write_own_use(reason: str | None) -> None:
@@ -23,7 +24,7 @@ def write_own_use(reason: str | None) -> None:
 def read_own_use() -> str | None:
     """The sentence of a monitor that runs; None if there is none."""
     pid, reason = _read()
-    if pid is None or not _is_running(pid):
+    if pid is None or not is_running(pid):
         return None
     return f"{reason} (process {pid})"
 
@@ -31,15 +32,7 @@ def read_own_use() -> str | None:
 def _read() -> tuple[int | None, str]:
     if is_usable(paths.own_use_file()):
         with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
-            record = json.loads(read_bytes(paths.own_use_file(), _MOST_BYTES))
+            record = json.loads(read_bytes(paths.own_use_file(), _MAX_BYTES))
             if isinstance(record["pid"], int) and 1 < record["pid"] < 2**31:
                 return record["pid"], printable(str(record["reason"]), 300)
     return None, ""
-
-
-def _is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True

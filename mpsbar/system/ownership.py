@@ -1,6 +1,4 @@
-"""Who can change a file: its owner, and whoever can write it or a folder on its path.
-
-And whose a process is.
+"""Finds out whether somebody else can change a file, and whose a process is.
 
 A file is safe if it and every folder on its path, also on the path of each link, belong to this
 user or to root and nobody else can write them. Whoever cannot write any of these cannot replace
@@ -22,7 +20,7 @@ from mpsbar.core.naming import printable
 from mpsbar.language import _
 
 _ROOT = 0
-_MOST_LINKS = 40  # as Linux has it
+_MAX_LINKS = 40  # as Linux has it
 _LONGEST_PATH = 1000
 # On a Mac: members of admin may use sudo, and root is in wheel. Homebrew's folder and /Applications
 # can be written by admin; whoever is in it can be root already.
@@ -36,7 +34,7 @@ _ACL = "system.posix_acl_access"
 
 
 @dataclass(frozen=True, slots=True)
-class Danger:
+class UnsafePath:
     """One file or folder that somebody else can change."""
 
     path: str
@@ -91,7 +89,7 @@ def require_own(path: str | os.PathLike[str]) -> None:
         raise NotTrusted(f"{danger.reason}; {danger.remedy or _advise(danger)}")
 
 
-def _advise(danger: Danger) -> str:
+def _advise(danger: UnsafePath) -> str:
     if danger.kind != "owner":
         return _("choose a folder of your own")
     if os.geteuid() == _ROOT:
@@ -99,14 +97,14 @@ def _advise(danger: Danger) -> str:
     return _("move it, or choose a folder of your own")
 
 
-def find_danger(path: str) -> Danger | None:
+def find_danger(path: str) -> UnsafePath | None:
     """The first file or folder on the path that somebody else can change.
 
     What does not exist is no danger, unless somebody else could make it. Raises OSError if the path
     cannot be followed.
     """
     homes = _find_homes()
-    danger: Danger | None = None
+    danger: UnsafePath | None = None
     try:
         for step, status, is_last in _walk(path):
             # As OpenSSH does it, what lies above the home folder is not judged: whoever can change
@@ -144,7 +142,7 @@ def _walk(path: str) -> Iterator[tuple[str, os.stat_result, bool]]:
             return
         if stat.S_ISLNK(status.st_mode):
             links += 1
-            if links > _MOST_LINKS:
+            if links > _MAX_LINKS:
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
             target = os.readlink(step)  # noqa: PTH115
             yield step, status, False
@@ -158,9 +156,9 @@ def _split(path: str) -> list[str]:
     return [name for name in path.split("/") if name not in ("", ".")]
 
 
-def _judge(path: str, status: os.stat_result, is_last: bool) -> Danger | None:
+def _judge(path: str, status: os.stat_result, is_last: bool) -> UnsafePath | None:
     if status.st_uid not in (_ROOT, os.geteuid()):
-        return Danger(path, "owner", _user_name(status.st_uid))
+        return UnsafePath(path, "owner", _user_name(status.st_uid))
     if stat.S_ISLNK(status.st_mode):
         return None  # the mode of a link means nothing
     if status.st_mode & stat.S_ISVTX and stat.S_ISDIR(status.st_mode) and not is_last:
@@ -169,14 +167,14 @@ def _judge(path: str, status: os.stat_result, is_last: bool) -> Danger | None:
         return None
     flags = (status.st_uid == _ROOT, bool(status.st_mode & stat.S_ISVTX))
     if status.st_mode & stat.S_IWOTH:
-        return Danger(path, "everybody", "", *flags)
+        return UnsafePath(path, "everybody", "", *flags)
     if status.st_mode & stat.S_IWGRP and not _is_group_safe(path, status):
-        return Danger(path, "group", _group_name(status.st_gid), *flags)
+        return UnsafePath(path, "group", _group_name(status.st_gid), *flags)
     return None
 
 
 def _is_group_safe(path: str, status: os.stat_result) -> bool:
-    """Whether the group has no members but this user and root."""
+    """Returns whether the group has no members but this user and root."""
     if sys.platform == "darwin":
         is_staff = status.st_gid == _MAC_STAFF
         return status.st_gid in _MAC_GROUPS or (is_staff and _has_no_others(status))
@@ -242,13 +240,22 @@ def _group_name(number: int) -> str:
         return str(number)
 
 
+def is_running(pid: int) -> bool:
+    """Returns whether a process of this user has this pid; a zombie has it too."""
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, PermissionError):  # none, or another user's
+        return False
+    return True
+
+
 class ProcessOwner(NamedTuple):
-    is_us: bool
+    is_current_user: bool
     name: str | None  # None: the system does not say
 
 
 def find_owner(pid: int) -> ProcessOwner | None:
-    """None: there is no such process."""
+    """Returns whose process this is; None if there is none."""
     import psutil  # here: importing it takes a tenth of the time of `mpsbar status`
 
     try:

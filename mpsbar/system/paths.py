@@ -16,7 +16,7 @@ def data_folder() -> Path:
 
 
 def is_in_app() -> bool:
-    """Whether this process runs in mpsbar.app (py2app sets it), where nothing may be written."""
+    """Returns whether this is mpsbar.app (py2app sets it), where nothing may be written."""
     return getattr(sys, "frozen", None) == "macosx_app"
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from mpsbar.agent.frameworks import FRAMEWORKS
-from mpsbar.core.endings import Exit, ExitStatus, Reports
+from mpsbar.core.endings import Exit, ExitStatus, SystemReports
 from mpsbar.core.machine import FootprintKind, Machine, Problem
 from mpsbar.core.naming import printable
 
@@ -20,7 +20,7 @@ MAX_ARGUMENTS = 20
 MAX_CHARACTERS = 300
 MAX_VALUE = 4096  # a PATH is long
 # One descriptor each on Linux: more processes than this are tracked by scanning alone.
-MOST_WATCHED = 500
+MAX_WATCHED = 500
 # All that is stored of someone's environment: torch's own settings, the rank, which Python runs.
 _STORED_VARIABLES = frozenset(
     (
@@ -106,7 +106,7 @@ class ExitWatch(Protocol):
         """The processes that have ended since the last call, each once. Never waits."""
 
     def is_running(self, pid: int, started: float) -> bool:
-        """Whether it is watched and has not ended, whatever program it runs by now."""
+        """Returns whether it is watched and has not ended, whatever program it runs by now."""
 
     def close(self) -> None: ...
 
@@ -136,7 +136,7 @@ class ReportReader(Protocol):
     def refresh(self) -> None:
         """Called at every tick."""
 
-    def read(self, end: EndedPid) -> Reports: ...
+    def read(self, end: EndedPid) -> SystemReports: ...
 
 
 class NoReports:
@@ -148,8 +148,8 @@ class NoReports:
     def refresh(self) -> None:
         return
 
-    def read(self, end: EndedPid) -> Reports:  # noqa: ARG002
-        return Reports()
+    def read(self, end: EndedPid) -> SystemReports:  # noqa: ARG002
+        return SystemReports()
 
 
 def parse_wait_status(status: int) -> ExitStatus | None:

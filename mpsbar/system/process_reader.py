@@ -19,7 +19,7 @@ from mpsbar.system.platform import MAX_VALUE, Computer, Details
 
 # A process of the same size as before has loaded nothing since, nor become another program by
 # exec; that is assumed so many times, then its libraries are read again.
-_MOST_ASSUMED = 9
+_MAX_ASSUMED = 9
 # Where a wheel's libraries lie: the environment and its version of Python.
 _SITE = re.compile(r"(?P<prefix>.+)/lib/(?P<name>python3(?:\.\d+)?t?)/(?:site|dist)-packages/")
 _PYTHON = re.compile(r"[Pp]ython(?:3(?:\.\d+)?t?)?")
@@ -46,7 +46,7 @@ def examine_process(computer: Computer, pid: int, before: Examination | None) ->
     # Not the first time: the first scan of hundreds of processes should be quick.
     size = None if before is None else computer.read_size(pid)
     is_same = before is not None and size is not None and size == before.size
-    if before is not None and is_same and before.assumed < _MOST_ASSUMED:
+    if before is not None and is_same and before.assumed < _MAX_ASSUMED:
         return Examination(_read_footprint(computer, before.process), size, before.assumed + 1)
     libraries = computer.read_libraries(pid)
     process = describe_process(computer, pid, libraries) if libraries else None
@@ -154,7 +154,7 @@ def _list_claimed(details: Details) -> Iterator[str]:
 
 
 def _is_venv_of(path: str, executable: str | None) -> bool:
-    """Whether it is a venv's link to the file that runs; then the name cannot be made up."""
+    """Returns whether it is a venv's link to the file that runs: such a name is not made up."""
     if not path.startswith("/") or executable is None:
         return False
     has_settings = (Path(path).parent.parent / "pyvenv.cfg").exists()

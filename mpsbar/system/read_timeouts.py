@@ -18,7 +18,7 @@ STALL_SECONDS = 0.25
 # For all reads of one scan together.
 SCAN_SECONDS = 2.0
 # Abandoned threads cost memory; with so many only the vital reads are still made.
-MOST_STUCK = 8
+MAX_STUCK = 8
 # How long a scan waits for a BackgroundValue. Usually enough, and far below STALL_SECONDS.
 BACKGROUND_SECONDS = 0.1
 
@@ -53,7 +53,7 @@ class _Batch:
             self.results.append(result)
 
 
-class _Reader:
+class _ReadThread:
     """A thread that works through one batch after another."""
 
     def __init__(self) -> None:
@@ -64,7 +64,7 @@ class _Reader:
         self.thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Whether the batch is done within that time."""
+        """Returns whether the batch is done within that time."""
         try:
             self._done.get(timeout=max(0.0, seconds))
         except queue.Empty:
@@ -77,12 +77,12 @@ class _Reader:
             self._done.put(batch)
 
 
-class Readers:
+class TimeoutPool:
     """Runs jobs with a time-out. Call `run` and `close` from one thread only."""
 
     def __init__(self, stall_seconds: float = STALL_SECONDS) -> None:
         self._stall_seconds = stall_seconds
-        self._reader: _Reader | None = None
+        self._reader: _ReadThread | None = None
         self._stuck: dict[Hashable, threading.Thread] = {}
 
     def run(
@@ -98,7 +98,7 @@ class Readers:
             self._stuck = {key: thread for key, thread in self._stuck.items() if thread.is_alive()}
         results: dict[Hashable, Any] = {key: Stuck() for key, _ in jobs if key in self._stuck}
         while time.monotonic() < deadline:
-            if len(self._stuck) >= MOST_STUCK:
+            if len(self._stuck) >= MAX_STUCK:
                 results = {key: Stuck() for key, _ in jobs[vital:]} | results
             left = [job for job in jobs if job[0] not in results]
             if not left:
@@ -115,7 +115,7 @@ class Readers:
         """The results of the jobs that were done; Stuck for one that hangs."""
         batch = _Batch(jobs)
         if self._reader is None:
-            self._reader = _Reader()
+            self._reader = _ReadThread()
         self._reader.give(batch)
         done_before = -1
         while not self._reader.wait(min(self._stall_seconds, deadline - time.monotonic())):

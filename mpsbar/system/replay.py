@@ -14,7 +14,7 @@ from typing import Any
 from mpsbar.core.errors import UserError
 from mpsbar.core.machine import FootprintKind, Machine, Problem
 from mpsbar.language import _
-from mpsbar.system.macos.accelerator import Properties, parse_gpu
+from mpsbar.system.macos.iokit_values import Properties, parse_gpu
 from mpsbar.system.platform import (
     Details,
     ExitWatch,

@@ -14,7 +14,7 @@ from typing import Any
 from mpsbar.core.machine import Machine, Problem, Process
 from mpsbar.system.platform import Computer, Footprint, GpuClient
 from mpsbar.system.process_reader import Examination, examine_process
-from mpsbar.system.read_timeouts import SCAN_SECONDS, Readers, Stuck
+from mpsbar.system.read_timeouts import SCAN_SECONDS, Stuck, TimeoutPool
 
 # After this many seconds a process without torch is read again; then after twice as many.
 FIRST_WAIT = 2.0
@@ -95,7 +95,7 @@ class GpuShares:
 
 
 def _subtract(before: GpuClient | None, now: GpuClient) -> int | None:
-    """None for a client that is new, has no counter, or whose counter was reset."""
+    """Returns None for a client that is new, has no counter, or whose counter was reset."""
     if before is None or before.pid != now.pid:
         return None
     if before.nanoseconds is None or now.nanoseconds is None:
@@ -103,18 +103,18 @@ def _subtract(before: GpuClient | None, now: GpuClient) -> int | None:
     return now.nanoseconds - before.nanoseconds if now.nanoseconds >= before.nanoseconds else None
 
 
-def find_holders(clients: dict[int, GpuClient]) -> dict[int, bool | None]:
+def find_gpu_users(clients: dict[int, GpuClient]) -> dict[int, bool | None]:
     """Which pids have opened the GPU, and whether one of their clients has given it work.
 
     torch before 2.13 cannot tell whether its allocator exists, and reading the counters would
     create it: an opening without work, as by is_available(), is no proof that it does.
     """
-    holders: dict[int, bool | None] = {}
+    gpu_users: dict[int, bool | None] = {}
     for client in clients.values():
-        before = holders.get(client.pid, False)
+        before = gpu_users.get(client.pid, False)
         either = (before, client.has_worked)
-        holders[client.pid] = True if True in either else None if None in either else False
-    return holders
+        gpu_users[client.pid] = True if True in either else None if None in either else False
+    return gpu_users
 
 
 class Scanner:
@@ -123,7 +123,7 @@ class Scanner:
     def __init__(self, computer: Computer, clock: Callable[[], float] = time.monotonic) -> None:
         self._computer = computer
         self._clock = clock
-        self._readers = Readers()
+        self._readers = TimeoutPool()
         self._shares = GpuShares()
         self._tokens: dict[int, Hashable] = {}
         self._tracked: dict[int, _Tracked] = {}
@@ -148,18 +148,18 @@ class Scanner:
         machine, pids, gpu = (None if isinstance(v, Exception) else v for v in values)
         read_at, clients = gpu or (self._clock(), None)
         problems += [*computer.problems, *self._learn_all(jobs, results)]
-        holders = None if clients is None else find_holders(clients)
+        gpu_users = None if clients is None else find_gpu_users(clients)
         if pids is not None:
             self._update_list(pids)
-        self._note_holders(set(holders or ()))
+        self._note_gpu_users(set(gpu_users or ()))
         left = deadline - self._clock()
         if left > 0 and (new := self._pick_due(with_footprints=False)):
             problems += self._learn_all(new, self._readers.run(new, left))
         shares = self._shares.update(clients, read_at)
         return Scan(
             machine=machine or Machine(),
-            processes=self._collect(holders, shares) if self._is_listed(results) else None,
-            gpu_clients={} if holders is None else self._tell_clients(holders),
+            processes=self._collect(gpu_users, shares) if self._is_listed(results) else None,
+            gpu_clients={} if gpu_users is None else self._tell_clients(gpu_users),
             has_gpu_times=any(c.nanoseconds is not None for c in (clients or {}).values()),
             problems=tuple(problem for problem in problems if problem is not None),
         )
@@ -172,7 +172,7 @@ class Scanner:
         return self._clock(), self._computer.read_gpu_clients()
 
     def _is_listed(self, results: dict[Any, Any]) -> bool:
-        """Whether the list of processes is current: None means unchanged, an exception failed."""
+        """Returns whether the list is current: None means unchanged, an exception failed."""
         pids = results.get("processes", _LATE)
         self._was_listed = self._was_listed or isinstance(pids, dict)
         return self._was_listed and not isinstance(pids, Exception)
@@ -199,9 +199,9 @@ class Scanner:
         self._tracked[pid].due = due
         heapq.heappush(self._queue, (due, pid))
 
-    def _note_holders(self, holders: set[int]) -> None:
+    def _note_gpu_users(self, gpu_users: set[int]) -> None:
         """Whoever has opened the GPU since the last scan has probably loaded a framework."""
-        for pid in holders & self._tracked.keys():
+        for pid in gpu_users & self._tracked.keys():
             tracked = self._tracked[pid]
             if not tracked.has_gpu:
                 tracked.has_gpu, tracked.examination = True, None
@@ -280,7 +280,7 @@ class Scanner:
         return _describe_problem(f"process {pid}", result)
 
     def _examine_soon(self, pid: int, now: float) -> None:
-        """It may be another program by now, or has only freed its memory."""
+        """Has a process whose footprint shrank examined soon: it may be another program by now."""
         tracked = self._tracked[pid]
         due = max(now, tracked.examined + SHRUNK_WAIT)
         if due < tracked.due:
@@ -295,21 +295,21 @@ class Scanner:
         self._schedule(pid, self._clock() + (LONGEST_WAIT if is_foreign else tracked.wait))
         tracked.wait = min(LONGEST_WAIT, tracked.wait * 2)
 
-    def _tell_clients(self, holders: dict[int, bool | None]) -> dict[int, bool]:
-        clients = {pid: holders.get(pid, False) for pid in self._tracked}
+    def _tell_clients(self, gpu_users: dict[int, bool | None]) -> dict[int, bool]:
+        clients = {pid: gpu_users.get(pid, False) for pid in self._tracked}
         return {pid: has_worked for pid, has_worked in clients.items() if has_worked is not None}
 
     def _collect(
-        self, holders: dict[int, bool | None] | None, shares: dict[int, float]
+        self, gpu_users: dict[int, bool | None] | None, shares: dict[int, float]
     ) -> tuple[Process, ...]:
         found = [tracked.process for tracked in self._found.values() if tracked.process is not None]
-        if holders is None:
+        if gpu_users is None:
             return tuple(found)
         return tuple(
             replace(
                 process,
-                gpu_client=holders.get(process.pid, False),
-                gpu_percent=shares.get(process.pid) if process.pid in holders else 0.0,
+                gpu_client=gpu_users.get(process.pid, False),
+                gpu_percent=shares.get(process.pid) if process.pid in gpu_users else 0.0,
             )
             for process in found
         )

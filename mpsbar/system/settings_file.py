@@ -27,7 +27,7 @@ from mpsbar.system import paths
 from mpsbar.system.files import NotAFile, TooLarge, read_bytes, replace_own_file
 from mpsbar.system.ownership import require_safe
 
-MOST_BYTES = 64 * 1024
+MAX_BYTES = 64 * 1024
 
 
 class _Broken(Exception):
@@ -93,7 +93,7 @@ def _read_text(file: Path) -> str:
     """The text of the file; a missing file is empty."""
     try:
         require_safe(file)
-        return read_bytes(file, MOST_BYTES).decode("utf-8-sig")
+        return read_bytes(file, MAX_BYTES).decode("utf-8-sig")
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError:

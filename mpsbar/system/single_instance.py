@@ -25,11 +25,11 @@ class Claim:
 
     @property
     def is_sure(self) -> bool:
-        """False where locks do not work: another instance may be running."""
+        """Returns False where locks do not work: another instance may be running."""
         return self.why_unsure is None
 
     def nudged(self) -> bool:
-        """Whether a second start has nudged since the last call: one fstat, cheap enough."""
+        """Returns whether a second start has nudged since the last call; one fstat."""
         if self._descriptor is None:
             return False
         before, self._modified = self._modified, os.fstat(self._descriptor).st_mtime_ns
@@ -46,7 +46,10 @@ _locks: "WeakSet[Claim]" = WeakSet()
 
 
 def claim(name: str = "menubar") -> Claim | None:
-    """None: another process is the one. Where locks do not work, a lock that is not sure."""
+    """Makes this process the one instance of the name; returns None if another process is.
+
+    Where locks do not work, it returns a claim that is not sure.
+    """
     file = paths.lock_file(name)
     try:
         make_folder(file.parent)

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mpsbar.language import _
-from mpsbar.system.ownership import Danger, NotTrusted, find_danger
+from mpsbar.system.ownership import NotTrusted, UnsafePath, find_danger
 
-_MOST_LINKS = 40
-_MOST_BYTES = 64 * 1024
+_MAX_LINKS = 40
+_MAX_BYTES = 64 * 1024
 _LIBRARY = re.compile(r"python3(\.\d+)?t?")
 _ZIPPED_LIBRARY = re.compile(r"python3\d*t?\.zip")
 _PACKAGES = ("site-packages", "dist-packages")
@@ -56,11 +56,11 @@ def why_not_run(python: str) -> str | None:
     danger = find_danger_of(python)
     if danger is None:
         return None
-    text = _("{danger}, who could run code as you; {advice}")
+    text = _("{danger}, so other users could run code as you; {advice}")
     return text.format(danger=danger.reason, advice=_advise(danger))
 
 
-def _advise(danger: Danger) -> str:
+def _advise(danger: UnsafePath) -> str:
     if danger.kind == "owner" and os.geteuid() == 0:
         return _("run mpsbar as {user} instead").format(user=danger.who)
     if danger.remedy is None:
@@ -69,7 +69,7 @@ def _advise(danger: Danger) -> str:
     return text.format(command=danger.remedy)
 
 
-def find_danger_of(python: str) -> Danger | None:
+def find_danger_of(python: str) -> UnsafePath | None:
     """The first of the files that decide what `python` runs and somebody else can change."""
     paths = list(_follow(python))
     # Lazily: nothing is read before it was judged.
@@ -108,7 +108,7 @@ def _find_program(python: str) -> str:
 
 def _follow(path: str) -> Iterator[str]:
     """The path and each that it is a link to: Python looks for its files beside all of them."""
-    for _step in range(_MOST_LINKS):
+    for _step in range(_MAX_LINKS):
         yield path
         if not os.path.islink(path):  # noqa: PTH114 - texts, all of these
             return
@@ -121,7 +121,7 @@ def _find_parts(paths: Sequence[str]) -> Iterator[str]:
     done: set[Path] = set()
     while waiting:
         folder = waiting.pop(0)
-        if folder in done or len(done) > _MOST_LINKS:
+        if folder in done or len(done) > _MAX_LINKS:
             continue
         done.add(folder)
         prefix = folder.parent
@@ -140,7 +140,7 @@ def _find_parts(paths: Sequence[str]) -> Iterator[str]:
 def _read_home(settings: Path) -> list[Path]:
     """The folder of the Python that a venv was made with, whose standard library it uses."""
     with settings.open("rb") as file:
-        text = file.read(_MOST_BYTES).decode("utf-8", "replace")
+        text = file.read(_MAX_BYTES).decode("utf-8", "replace")
     found = re.search(r"^\s*home\s*=\s*(/.*?)\s*$", text, re.IGNORECASE | re.MULTILINE)
     return [Path(found[1])] if found else []
 
@@ -184,7 +184,7 @@ def _find_code(folder: Path) -> Iterator[str]:
 def _read_pth(file: Path) -> Iterator[str]:
     """The folders that a .pth file names; its other lines are code of the environment's owner."""
     with file.open("rb") as lines:
-        text = lines.read(_MOST_BYTES).decode("utf-8", "replace")
+        text = lines.read(_MAX_BYTES).decode("utf-8", "replace")
     for line in text.splitlines():
         if line.strip() and not line.startswith(("#", "import ", "import\t")):
             yield line.rstrip()

@@ -22,7 +22,7 @@ _NO_LIMIT = "–"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    key: str  # its head in a terminal, in English, and what the table is sorted by
+    key: str  # its header in a terminal, in English, and what the table is sorted by
     title: str  # in the report, in English
     number: Callable[[Worker | Process], float | None] | None  # to sort by; None: by the text
     write: Callable[[Worker | Process, Any], str]  # the cell of a process, given that number
@@ -33,7 +33,7 @@ class Column:
     hidden_if_unknown: tuple[Table, ...] = ()  # tables that leave it out while no value is known
     drawing: Drawing | None = None  # only in `top`, which draws it
 
-    def head(self, snapshot: Snapshot) -> str:
+    def header(self, snapshot: Snapshot) -> str:
         """The key; but on Linux the footprint is the resident set, which is called RSS."""
         if self.key == "FOOTPRINT":
             kinds = {process.footprint_kind for process in snapshot.processes or ()}
@@ -48,19 +48,19 @@ class Column:
         return any(word not in ("", wording.UNKNOWN, _NO_LIMIT) for word in words)
 
 
-# The words of the heads and titles below; those of the counters are in agent/counters.
+# The words of the headers and titles below; those of the counters are in agent/counters.
 _WORDS = (
     mark("name"), mark("device"), mark("memory"), mark("history"), mark("footprint"),
     mark("progress"), mark("note"), mark("host"), mark("runs"),
 )  # fmt: skip
 
 
-def translate(head: str) -> str:
-    """The head or title of a column; English as it is written, GPU and PID everywhere."""
-    word, translated = head.lower(), _(head.lower())
+def translate(header: str) -> str:
+    """The header or title of a column; English as it is written, GPU and PID everywhere."""
+    word, translated = header.lower(), _(header.lower())
     if translated == word:
-        return head
-    return translated.upper() if head.isupper() else translated[:1].upper() + translated[1:]
+        return header
+    return translated.upper() if header.isupper() else translated[:1].upper() + translated[1:]
 
 
 def _device(process: Worker | Process, _number: None) -> str:

@@ -1,15 +1,13 @@
-"""The rows that are about no process: connecting an environment, the welcome of the first run,
-report, diagnostics, settings, About, Quit. Pure."""
+"""The menu's rows below the processes: connect, alerts, report, settings, About, Quit. Pure."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from mpsbar.core.actions import (
     AskPython,
-    CheckUp,
     Choose,
     Connect,
     ExplainDelivery,
+    InspectPythons,
     InstallCommand,
     OpenReport,
     Quit,
@@ -27,17 +25,17 @@ from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line, say_cause
 
-_MOST_PYTHONS = 12
+_MAX_PYTHONS = 12
 _PYTHON_WIDTH = 70
 # The Pythons, then Other…: none can be inserted while the menu is open.
-_PYTHON_ROOM = _MOST_PYTHONS + 1
-_MOST_ALERTS = 10
+_PYTHON_ROOM = _MAX_PYTHONS + 1
+_MAX_ALERTS = 10
 _ALERT_WIDTH = 80
 _PROBLEM_WIDTH = 120  # what to do stands at its end
 
 
 def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
-    collecting = CheckUp() in snapshot.pending
+    collecting = InspectPythons() in snapshot.pending
     diagnostics = _("Collecting Diagnostics…") if collecting else _("Copy Diagnostics")
     report = _("Creating Report…") if ui_state.is_reporting else _("Open Report")
     return (
@@ -46,7 +44,7 @@ def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
         *_export_problem(ui_state),
         Row("report", report, actions=() if ui_state.is_reporting else (OpenReport(),)),
         Row("profile", _("How to Profile…"), actions=(ShowProfiling(),)),
-        Row("diagnostics", diagnostics, actions=() if collecting else (CheckUp(),)),
+        Row("diagnostics", diagnostics, actions=() if collecting else (InspectPythons(),)),
         Row("settings", _("Settings"), children=tuple(_settings(ui_state))),
         Row("about", _("About mpsbar"), actions=(ShowAbout(),)),
         Row("quit", _("Quit mpsbar"), actions=(Quit(),), shortcut="q"),
@@ -61,13 +59,13 @@ def _recent_alerts(snapshot: Snapshot, delivery: str) -> Iterator[Row]:
     if delivery in ("script", "failed"):
         text = _("Alerts May Not Be Visible…")
         yield Row("delivery", text, actions=(ExplainDelivery(),))
-    newest = alerts[: -_MOST_ALERTS - 1 : -1]
+    newest = alerts[: -_MAX_ALERTS - 1 : -1]
     children = tuple(_recent_alert(event, snapshot.time) for event in newest)
     yield Row("recent", _("Recent Alerts"), children=children)
 
 
 def _export_problem(ui_state: UiState) -> Iterator[Row]:
-    """Prometheus gets nothing, and whoever set it up would notice only there."""
+    """Says in the menu that metrics are not served: otherwise only Prometheus would show it."""
     if ui_state.export is not None and ui_state.export.problem is not None:
         text = _("Metrics Are Not Served: {why}").format(why=ui_state.export.problem)
         yield Row("export-problem", wording.shorten(text, _PROBLEM_WIDTH), tooltip=text)
@@ -87,7 +85,7 @@ def _settings(ui_state: UiState) -> Iterator[Row]:
     yield Row("bar", _("Menu Bar Shows"), children=tuple(_bar(settings)))
     yield Row("interval", _("Update Frequency"), children=tuple(_intervals(settings)))
     yield Row("alerts", _("Alerts"), children=tuple(_alerts(ui_state)))
-    yield Row("auto-free", _("Automatic Free"), children=tuple(_auto_free(settings)))
+    yield Row("auto-free", _("Free Automatically"), children=tuple(_auto_free(settings)))
     if ui_state.export is not None:
         yield _export(ui_state, ui_state.export)
     if ui_state.login is not None:
@@ -135,8 +133,8 @@ def _auto_free(settings: Settings) -> Iterator[Row]:
     yield Row("keep-cache", _("Keep Cache Below"), children=children, tooltip=tip)
     for key, text, tip in (
         ("free_when_idle", _("Free When Idle"),
-         _("Frees a cache after a minute of rest, if it is large or memory is short.")),
-        ("free_at_critical_pressure", _("Free at Critical Pressure"),
+         _("Frees a cache after a minute of inactivity, if it is large or memory is short.")),
+        ("free_at_critical_pressure", _("Free at Critical Memory Pressure"),
          _("Frees the caches of idle processes when memory pressure becomes critical.")),
     ):  # fmt: skip
         on = getattr(settings, key)
@@ -212,9 +210,9 @@ def _list_pythons(key: str, snapshot: Snapshot, ui_state: UiState) -> tuple[Row,
     enabled = ui_state.enabled or ()
     found = dict.fromkeys((*enabled, *(ui_state.pythons or ())))
     rows = []
-    for number, python in enumerate(list(found)[:_MOST_PYTHONS]):
+    for number, python in enumerate(list(found)[:_MAX_PYTHONS]):
         action = Connect(python)
-        text = wording.shorten(wording.shorten_home(python, str(Path.home())), _PYTHON_WIDTH)
+        text = wording.shorten(wording.shorten_home(python, ui_state.home), _PYTHON_WIDTH)
         is_pending = action in snapshot.pending
         rows.append(
             Row(

@@ -15,7 +15,6 @@ from mpsbar.core.actions import (
     AskPython,
     CancelFree,
     CancelProbe,
-    CheckUp,
     Choose,
     Connect,
     Connected,
@@ -23,6 +22,7 @@ from mpsbar.core.actions import (
     Free,
     Freed,
     FreeWhenPossible,
+    InspectPythons,
     Limit,
     Limited,
     OpenReport,
@@ -41,7 +41,7 @@ from mpsbar.core.health import find_budget
 from mpsbar.core.limits import parse_limit
 from mpsbar.core.machine import Delivery, DeliveryCheck
 from mpsbar.core.settings import AUTO_FREE_KEYS, change
-from mpsbar.doctor.rules import Checkup
+from mpsbar.doctor.rules import DoctorReport
 from mpsbar.dtypes.preconditions import find_objections
 from mpsbar.dtypes.summary import render_brief, say_headline
 from mpsbar.dtypes.text import say_end
@@ -159,7 +159,7 @@ class Controller:
                 self._probe(action)
             case CancelProbe():
                 self._monitor.cancel_probe()
-            case CheckUp():
+            case InspectPythons():
                 future = self._monitor.perform(action)
                 self._follow(_("Copy Diagnostics"), future, self._copy_diagnostics)
             case OpenReport():
@@ -238,7 +238,7 @@ class Controller:
             self._set(replace(self.ui_state, delivery=delivery))
 
     def note_export(self, state: ExportState) -> None:
-        """Whether metrics are served, and if not, why."""
+        """Takes over whether metrics are served, and if not, why."""
         self._set(replace(self.ui_state, export=state))
 
     def forget_end(self, pid: int, started: float | None) -> None:
@@ -311,15 +311,15 @@ class Controller:
             self.front_end.ask(dialogs.ask_limit(worker, action.limit), confirm)
             return
 
-        def take(text: str) -> None:
+        def on_answer(text: str) -> None:
             try:
                 self._limit(Limit(action.pid, parse_limit(text, budget), action.started))
             except UserError as complaint:
                 question = dialogs.ask_own_limit(worker, budget, str(complaint))
-                self.front_end.ask_text(question, text, take)
+                self.front_end.ask_text(question, text, on_answer)
 
         usual = dialogs.suggest_limit(worker, budget)
-        self.front_end.ask_text(dialogs.ask_own_limit(worker, budget), usual, take)
+        self.front_end.ask_text(dialogs.ask_own_limit(worker, budget), usual, on_answer)
 
     def _tell_tensors(self, name: str, outcome: Tensors) -> None:
         if outcome.state != "done":
@@ -350,7 +350,7 @@ class Controller:
         self.read_pythons()
 
     def _ask_python(self, text: str = "", complaint: str = "") -> None:
-        def take(typed: str) -> None:
+        def on_answer(typed: str) -> None:
             python = Path(typed.strip()).expanduser()
             if python.is_absolute() and python.is_file():
                 action = Connect(str(python))
@@ -358,7 +358,7 @@ class Controller:
             else:
                 self._ask_python(typed, dialogs.say_no_python(typed))
 
-        self.front_end.ask_text(dialogs.ask_python(complaint), text, take)
+        self.front_end.ask_text(dialogs.ask_python(complaint), text, on_answer)
 
     def _watch_end(self, action: WatchEnd) -> None:
         self._monitor.watch_end(action)
@@ -387,13 +387,13 @@ class Controller:
         text = say_headline(probe) if probe.cells else say_end(probe)
         self.front_end.tell(dialogs.tell_probed(text, probe.ended == "cancelled"), "probe")
 
-    def _copy_diagnostics(self, checkup: Checkup) -> None:
+    def _copy_diagnostics(self, doctor_report: DoctorReport) -> None:
         from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
         from mpsbar.dtypes.results import find_result
 
         latest = self._monitor.latest
         home, dtypes = str(Path.home()), render_brief(find_result(latest))
-        text = render_diagnostics(read_versions(), latest, checkup, home, dtypes)
+        text = render_diagnostics(read_versions(), latest, doctor_report, home, dtypes)
         self.front_end.copy(text)
         self.front_end.tell(dialogs.tell_copied_diagnostics(), "diagnostics")
 
@@ -401,19 +401,19 @@ class Controller:
         """Check torch in every Python, which takes seconds, then write and open the report."""
         if self.ui_state.is_reporting:
             return
-        checkup = self._monitor.perform(CheckUp())
+        doctor_report = self._monitor.perform(InspectPythons())
         self._set(replace(self.ui_state, is_reporting=True))
         self.front_end.tell(dialogs.tell_making_report(), "report")
-        self.run(_("Open Report"), partial(self._write_report, checkup), self._show_report)
+        self.run(_("Open Report"), partial(self._write_report, doctor_report), self._show_report)
 
-    def _write_report(self, checkup: "Future[Checkup]") -> Path:
+    def _write_report(self, doctor_report: "Future[DoctorReport]") -> Path:
         """Off the main thread."""
         from mpsbar.end_reader import read_all_ends
         from mpsbar.history.report.build import write_report  # 9 MB that few need
 
         try:
             latest = self._monitor.latest
-            return write_report(latest, checkup.result(), ends=read_all_ends(latest.time))
+            return write_report(latest, doctor_report.result(), ends=read_all_ends(latest.time))
         finally:
             self.front_end.call_on_main(self._end_report)
 

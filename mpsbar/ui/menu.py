@@ -23,11 +23,11 @@ def build_menu(snapshot: Snapshot, ui_state: UiState = _PRINTED) -> Menu:
     return Menu(
         bar=build_bar(snapshot, ui_state.settings.bar),
         sections=(
-            build_welcome(snapshot, ui_state) if ui_state.is_app else (),
+            build_welcome(snapshot, ui_state) if ui_state.is_clickable else (),
             _head(snapshot, ui_state),
             build_processes(snapshot, ui_state),
-            (_dtypes(snapshot.dtypes), _probe(snapshot)) if ui_state.is_app else (),
-            build_commands(snapshot, ui_state) if ui_state.is_app else (),
+            (_dtypes(snapshot.dtypes), _probe(snapshot)) if ui_state.is_clickable else (),
+            build_commands(snapshot, ui_state) if ui_state.is_clickable else (),
         ),
     )
 
@@ -35,7 +35,7 @@ def build_menu(snapshot: Snapshot, ui_state: UiState = _PRINTED) -> Menu:
 def _head(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     rows = [Row("health", _health(snapshot)), Row("gpu", _gpu(snapshot))]
     # Who has only the app has no command to type.
-    rows.append(Row("found", wording.found(snapshot, with_commands=not ui_state.is_app)))
+    rows.append(Row("found", wording.found(snapshot, with_commands=not ui_state.is_clickable)))
     if snapshot.workers:
         rows.append(_free_all(snapshot))
     return tuple(row for row in rows if row.text)

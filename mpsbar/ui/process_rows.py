@@ -1,21 +1,19 @@
 """The rows of processes, connected or not, and of those that have ended. Pure."""
 
 from collections import Counter
-from pathlib import Path
 
 from mpsbar.core.actions import Copy, OpenReport
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Family, Snapshot, Worker
 from mpsbar.language import _
-from mpsbar.system.native_operations import read_native_operations
 from mpsbar.ui.process_submenu import build_free, build_process_submenu, build_worker_submenu
 from mpsbar.ui.rows import WIDTHS, Row, UiState
 from mpsbar.ui.text import endings, outcomes, progress, wording
 
 # Rows of ended processes; the report has them all.
-_MOST_ENDED = 3
-_MOST_DETAILS = 12
+_MAX_ENDED = 3
+_MAX_DETAILS = 12
 _DETAIL_WIDTH = 110
 # A row as long as an error's text would widen the whole menu; VoiceOver reads all of it.
 _NOTES_WIDTH, _DEVICE_WIDTH = 110, 20
@@ -23,10 +21,10 @@ _NOTES_WIDTH, _DEVICE_WIDTH = 110, 20
 
 def build_processes(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     rows = _build_rows(snapshot, ui_state)
-    return (_heads(snapshot), *rows) if rows and ui_state.is_app else rows
+    return (_headers(snapshot), *rows) if rows and ui_state.is_clickable else rows
 
 
-def _heads(snapshot: Snapshot) -> Row:
+def _headers(snapshot: Snapshot) -> Row:
     """The names of the columns."""
     cells = (_("Name"), _("Device"), _("Memory"), "")
     what = _("What a connected process holds; for others, their footprint.")
@@ -36,20 +34,20 @@ def _heads(snapshot: Snapshot) -> Row:
         else _("The bar is the share of this computer's memory.")
     )
     text = ", ".join(cell for cell in cells if cell)
-    return Row("heads", text, cells, tooltip=f"{what} {whole}", is_heading=True)
+    return Row("headers", text, cells, tooltip=f"{what} {whole}", is_heading=True)
 
 
 def _build_rows(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     families = snapshot.families
     doubles = Counter(process.name for family in families for process in _shown(family))
     rows = [row for family in families for row in _family(family, doubles, snapshot, ui_state)]
-    most = ui_state.most - ui_state.is_app  # the heads take a line
+    most = ui_state.most - ui_state.is_clickable  # the headers take a line
     if len(rows) <= most:  # a longer menu would scroll and hide its end
-        left = min(_MOST_ENDED, most - len(rows))
+        left = min(_MAX_ENDED, most - len(rows))
         ended = (_ended(process, snapshot.time, ui_state) for process in snapshot.ended[:left])
         return (*rows, *ended)
     more = _("{n} More…").format(n=len(rows) - most + 1)
-    actions = (OpenReport(),) if ui_state.is_app else ()
+    actions = (OpenReport(),) if ui_state.is_clickable else ()
     tip = _("See them all in the report.")
     last = Row("more", more, actions=actions, tooltip=tip)
     return (*rows[: most - 1], last)
@@ -59,20 +57,21 @@ def _ended(process: EndedProcess, now: float, ui_state: UiState) -> Row:
     """The row of an ended process; its submenu says what is known, and what to do next."""
     name, note = wording.shorten(process.name, WIDTHS[0]), endings.describe_end(process, now)
     key = f"gone-{process.pid}-{int(process.started or process.ended)}"
-    home = str(Path.home())
-    lines = endings.say_details(process, read_native_operations, home, with_commands=False)
-    if not ui_state.is_app or process.verdict is None:
+    if not ui_state.is_clickable or process.verdict is None:
         return Row(key, f"{name}, {note}", (name, "", "", note))
+    lines = endings.say_details(
+        process, lambda: ui_state.native, ui_state.home, with_commands=False
+    )
     children = [
         Row(f"why-{process.pid}-{number}", wording.shorten(line, _DETAIL_WIDTH), tooltip=line)
-        for number, line in enumerate(lines[:_MOST_DETAILS])
+        for number, line in enumerate(lines[:_MAX_DETAILS])
     ]
     copy = Copy("\n".join([f"{process.name} ({process.pid})", *lines]))
     children.append(Row(f"why-copy-{process.pid}", _("Copy Details"), actions=(copy,)))
     # A report of the system may add lines while the menu is open.
     return Row(
         key, f"{name}, {note}", (name, "", "", note), children=tuple(children),
-        room=_MOST_DETAILS + 1,
+        room=_MAX_DETAILS + 1,
     )  # fmt: skip
 
 
@@ -137,10 +136,10 @@ def build_actions(
 ) -> tuple[Row, ...]:
     """All that can be done with one process now; in a printed menu only Free is shown."""
     if isinstance(process, Worker):
-        if not ui_state.is_app:
+        if not ui_state.is_clickable:
             return build_free(process)
         return tuple(build_worker_submenu(process, snapshot, ui_state))
-    return tuple(build_process_submenu(process, snapshot)) if ui_state.is_app else ()
+    return tuple(build_process_submenu(process, snapshot)) if ui_state.is_clickable else ()
 
 
 def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState) -> Row:
@@ -152,7 +151,7 @@ def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState)
         f"worker-{pid}", name, "+".join(process.frameworks), wording.size(process.footprint),
         words, children=build_actions(process, snapshot, ui_state),
         share=_share(process.footprint, snapshot),
-        tooltip=wording.how_to_connect_in_menu(process) if ui_state.is_app
+        tooltip=wording.how_to_connect_in_menu(process) if ui_state.is_clickable
         else wording.how_to_connect_process(process),
     )  # fmt: skip
 

@@ -28,9 +28,9 @@ from mpsbar.language import _
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import outcomes, wording
 
-_MOST_GROUPS = 8
-# The groups, then "others", then "not visible from Python" or "cut short".
-TENSOR_ROWS = _MOST_GROUPS + 2
+_MAX_GROUPS = 8
+# The groups, then "others", then "not visible from Python" or "stopped early".
+TENSOR_ROWS = _MAX_GROUPS + 2
 _WIDTH = 110
 
 
@@ -65,7 +65,7 @@ def build_process_submenu(process: Process, snapshot: Snapshot) -> Iterator[Row]
 
 
 def can_free(worker: Worker) -> bool:
-    """Whether its agent can free; assumed while its methods are not known."""
+    """Returns whether its agent can free; assumed while its methods are not known."""
     return not worker.methods or "free" in worker.methods
 
 
@@ -152,9 +152,7 @@ def _auto_free(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> Iterato
         )
 
     usual = settings.keep_cache_bytes
-    usual_text = _("As in Settings ({size})").format(
-        size=wording.size(usual) if usual else _("Off")
-    )
+    usual_text = _("Use Default ({size})").format(size=wording.size(usual) if usual else _("Off"))
     sizes = [(text, parse_size(text)) for text in KEEP_CACHE_BELOW]
     children = (
         keep("usual", usual_text, None),
@@ -165,7 +163,7 @@ def _auto_free(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> Iterato
     yield Row(f"keep-{pid}", _("Keep Cache Below"), children=children, tooltip=tip)
     is_on = settings.free_when_idle if rule.free_when_idle is None else rule.free_when_idle
     action = SetAutoFree(pid, started, AutoFreeRule(rule.keep_cache_below, not is_on))
-    tip = _("Frees its cache after a minute of rest, if it is large or memory is short.")
+    tip = _("Frees its cache after a minute of inactivity, if it is large or memory is short.")
     yield Row(f"idle-{pid}", _("Free When Idle"), actions=(action,), is_checked=is_on, tooltip=tip)
 
 
@@ -176,7 +174,7 @@ def build_tensors(snapshot: Snapshot, pid: int) -> tuple[Row, ...]:
         is_pending = FindTensors(pid) in snapshot.pending
         words = [_("Counting…") if is_pending else _("Not counted yet")]
     elif found.state != "done":
-        words = [outcomes.tensors_refused(found)]
+        words = [outcomes.say_tensors_refused(found)]
     else:
         words = _say_tensors(found)
     lines = [wording.shorten(text, _WIDTH) for text in words]
@@ -184,13 +182,13 @@ def build_tensors(snapshot: Snapshot, pid: int) -> tuple[Row, ...]:
 
 
 def _say_tensors(found: Tensors) -> list[str]:
-    lines = [_say_group(group) for group in found.groups[:_MOST_GROUPS]]
-    rest = sum(group.size for group in found.groups[_MOST_GROUPS:]) + (found.others or 0)
+    lines = [_say_group(group) for group in found.groups[:_MAX_GROUPS]]
+    rest = sum(group.size for group in found.groups[_MAX_GROUPS:]) + (found.others or 0)
     if rest:
         lines.append(_("{size}  other tensors").format(size=wording.size(rest)))
     unseen = sum(found.not_visible.values())
     if found.cut_short:  # what was not looked at may well be visible
-        lines.append(_("There are more: counting was cut short"))
+        lines.append(_("There are more: counting stopped early"))
     elif unseen:
         lines.append(_("{size}  not visible from Python").format(size=wording.size(unseen)))
     return lines or [_("No live tensors")]

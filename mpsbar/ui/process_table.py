@@ -11,7 +11,7 @@ from mpsbar.ui.text import cells, wording
 from mpsbar.ui.text.outcomes import list_notes
 
 INDENT = "└ "
-MOST_NAME = 40
+MAX_NAME = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +62,24 @@ def _build_row(process: Worker | Process, snapshot: Snapshot) -> TableRow:
 @dataclass(frozen=True, slots=True)
 class FittedColumn:
     column: Column
-    head: str
+    header: str
     width: int
 
     @property
     def key(self) -> str:
         return self.column.key
 
-    def mark_head(self, mark: str) -> str:
-        """The head with a mark after it, which shows by what the table is sorted."""
-        head = self.head
-        while cells.width(head + mark) > self.width:
-            head = head[:-1]
-        return cells.pad(head + mark, self.width, True) if self.column.to_right else head + mark
+    def mark_header(self, mark: str) -> str:
+        """The header with a mark after it, which shows by what the table is sorted."""
+        header = self.header
+        while cells.width(header + mark) > self.width:
+            header = header[:-1]
+        return cells.pad(header + mark, self.width, True) if self.column.to_right else header + mark
 
     def fit(self, text: str) -> str:
         """The text in exactly this width; a long name is cut in its middle."""
         if self.key == "NAME" and cells.width(text) > self.width:
-            text = _shorten(text, self.width)
+            text = cells.cut_middle(text, self.width)
         return cells.fit(text, self.width, self.column.to_right)
 
 
@@ -91,7 +91,9 @@ def choose_columns(
     gap: int = 2,
     is_steady: bool = False,
 ) -> list[FittedColumn]:
-    """The columns that fit, by rank; name and note share the room left. None: all of them.
+    """Returns the columns that fit, by rank; name and note share the room left.
+
+    A width of None means all columns.
 
     `is_steady`: no column is narrower than usual, so that the next reading moves nothing.
     """
@@ -114,16 +116,16 @@ def choose_columns(
     if width is not None and used > width:  # not even name and note fit as they are
         widths["NAME"] = max(min(widths["NAME"], width), 1)
         room = width - widths["NAME"] - gap
-        shown = [c for c in shown if c.key == "NAME" or room >= _LEAST_NOTE]
+        shown = [c for c in shown if c.key == "NAME" or room >= _MIN_NOTE]
         widths["NOTE"] = room
     return [
-        FittedColumn(column, cells.cut(column.head(snapshot), wide), wide)
+        FittedColumn(column, cells.cut(column.header(snapshot), wide), wide)
         for column in wanted
         if column in shown and (wide := widths[column.key])
     ]
 
 
-_LEAST_NOTE, _USUAL_NOTE = 6, 24
+_MIN_NOTE, _USUAL_NOTE = 6, 24
 _WIDEST_DRAWING = 28
 
 
@@ -140,9 +142,9 @@ def _measure(
     column: Column, rows: Sequence[TableRow], snapshot: Snapshot, is_steady: bool
 ) -> int:  # fmt: skip
     words = [row.cells.get(column.key, "") for row in rows]
-    longest = max([cells.width(column.head(snapshot)), *map(cells.width, words)])
+    longest = max([cells.width(column.header(snapshot)), *map(cells.width, words)])
     if column.key == "NAME":
-        longest = min(longest, MOST_NAME)
+        longest = min(longest, MAX_NAME)
     return max(longest, column.width) if is_steady or column.drawing else longest
 
 
@@ -168,13 +170,3 @@ def _stretch_drawings(
             more = min(spare, _WIDEST_DRAWING - widths[column.key])
             widths[column.key] += more
             widths["NOTE"] -= more
-
-
-def _shorten(name: str, width: int) -> str:
-    """Cut in the middle, in cells: both its beginning and its end help to recognise it."""
-    if width < 4:
-        return cells.cut(name, width)
-    tail = name
-    while tail and cells.width(tail) > (width - 1) // 2:
-        tail = tail[1:]
-    return cells.cut(name, width - cells.width(tail)) + tail

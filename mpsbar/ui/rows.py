@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from mpsbar.core.actions import Action, FindTensors
 from mpsbar.core.addresses import DEFAULT_ADDRESS, ExportState
 from mpsbar.core.settings import Settings
+from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.ui.text.cells import pad
 
 # The columns of a row printed as text: name, device, size; notes follow.
@@ -109,7 +110,7 @@ class Menu:
 class UiState:
     """What a menu shows beside the snapshot: settings, and what the person asked for."""
 
-    is_app: bool = False  # rows can be clicked; False: the menu is printed
+    is_clickable: bool = False  # False: the menu is printed as text
     settings: Settings = field(default_factory=Settings)
     login: str | None = None  # "on", "off", "needs_approval", "unavailable"; None: not known yet
     is_reporting: bool = False  # a report is being made
@@ -120,4 +121,7 @@ class UiState:
     export_address: str = DEFAULT_ADDRESS  # where, when they are turned on
     pythons: tuple[str, ...] | None = None  # with a framework; None: not looked for yet
     enabled: tuple[str, ...] | None = None  # the Pythons that are connected; None: not read yet
+    home: str = ""  # the person's home folder, shown as ~
+    # What MPS has, for the submenus of ended processes; empty where those are not shown.
+    native: NativeOperations = field(default_factory=lambda: NativeOperations({}, (0, 0)))
     has_tool: bool = False  # the app contains the command line tool, and can install it

@@ -73,7 +73,7 @@ if any(hasattr(finder, "watches_for_mpsbar") for finder in sys.meta_path):
 """
 
 Files = dict[str, bytes]
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 def enable(environment: Environment) -> bool:
@@ -200,7 +200,7 @@ def _recorded(site: Path) -> list[str]:
         if info.is_symlink():
             continue  # what it leads to is not ours
         try:
-            record = read_bytes(info / "RECORD", _MOST_BYTES)
+            record = read_bytes(info / "RECORD", _MAX_BYTES)
         except FileNotFoundError:
             continue
         for line in record.decode("utf-8", "replace").splitlines():
@@ -213,7 +213,7 @@ def _recorded(site: Path) -> list[str]:
 
 def _read(path: Path) -> bytes | None:
     try:
-        return read_bytes(path, _MOST_BYTES)
+        return read_bytes(path, _MAX_BYTES)
     except OSError:
         return None
 

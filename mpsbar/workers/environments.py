@@ -17,7 +17,7 @@ from mpsbar.system.ownership import NotTrusted
 
 # Enough for a cold interpreter on a busy machine; one that hangs is refused.
 ASK_SECONDS = 60.0
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _LONGEST_PATH = 1000
 _MARK = "\x1empsbar "
 _PACKAGES = tuple(framework.module.partition(".")[0] for framework in FRAMEWORKS)
@@ -138,7 +138,7 @@ def read_enabled() -> list[str]:
     if not is_usable(file):
         return []
     try:
-        pythons = json.loads(read_bytes(file, _MOST_BYTES))["pythons"]
+        pythons = json.loads(read_bytes(file, _MAX_BYTES))["pythons"]
         return [python for python in pythons if isinstance(python, str)]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []

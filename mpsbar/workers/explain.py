@@ -29,8 +29,8 @@ _PROFILE = "PYTORCH_MPS_LOG_PROFILE_INFO"
 _STATISTICS = "64"  # CPU_FALLBACK_STATS of torch's MPSProfiler.h: a table at the end
 _NAME = re.compile(r"([1-9]\d{0,9})\.json")
 _LARGEST = 1 << 20
-_MOST_FILES = 1000
-_MOST_LINES = 200
+_MAX_FILES = 1000
+_MAX_LINES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +73,13 @@ def read_explanation(folder: Path) -> Explanation:
             all(each.is_complete for each in found),
         ),
         by_process,
-        tuple(stderr[:_MOST_LINES]),
+        tuple(stderr[:_MAX_LINES]),
     )
 
 
 def _list_names(folder: Path) -> list[str]:
     try:
-        return sorted(os.listdir(folder))[:_MOST_FILES]  # noqa: PTH208 - names
+        return sorted(os.listdir(folder))[:_MAX_FILES]  # noqa: PTH208 - names
     except OSError:  # the program has removed it: nothing is known
         return []
 

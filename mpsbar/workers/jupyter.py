@@ -11,7 +11,7 @@ from mpsbar.system.ownership import require_own
 
 FILE = Path("profile_default", "startup", "50-mpsbar.py")
 _MARK = "# Written by mpsbar"
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 # A profile serves all environments: one that was enabled has the agent under its other name, one
 # without mpsbar uses the copy in {agent}, and must not notice if that is gone or too new for it.
 # Runs in the user's namespace: no name may stay in it.
@@ -107,7 +107,7 @@ def _read_folders(path: Path) -> int:
 
 def _read(path: Path) -> str:
     try:
-        return read_bytes(path, _MOST_BYTES).decode("utf-8", "replace")
+        return read_bytes(path, _MAX_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
 

@@ -16,7 +16,7 @@ from mpsbar.core.naming import printable
 from mpsbar.language import _
 from mpsbar.system.files import read_bytes
 
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 _LONGEST_NAME = 60
 _SYSTEM = ("/usr/local/share/jupyter", "/usr/share/jupyter", "/opt/homebrew/share/jupyter")
 
@@ -44,7 +44,7 @@ def find_kernels() -> list[Kernel]:
 def read_kernel(file: Path) -> Kernel | None:
     """Returns None for what Jupyter could not start either."""
     try:
-        spec = json.loads(read_bytes(file, _MOST_BYTES))
+        spec = json.loads(read_bytes(file, _MAX_BYTES))
         command = tuple(map(str, spec["argv"]))
         environment = {str(k): str(v) for k, v in (spec.get("env") or {}).items()}
         title, language = str(spec.get("display_name", "")), str(spec.get("language", ""))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from mpsbar.agent.protocol import MOST_NUMBER
+from mpsbar.agent.protocol import MAX_NUMBER
 from mpsbar.agent.secrets import cut_options, mask, shorten_command
 from mpsbar.core.actions import Freed, FreeState, Limited, LimitState, TensorGroup, Tensors
 from mpsbar.core.counters import SENT, Backend
@@ -14,10 +14,10 @@ from mpsbar.core.snapshot import LastFree, WaitingFree, Worker, WorkerState
 from mpsbar.language import _
 
 _FREE_STATES = ("done", "busy", "failed")
-_MOST_GROUPS = 50
-_MOST_DEVICE = 20  # characters: it is a column of the tables
-_MOST_UNIT = 12  # of a progress bar
-_MOST_BAR_NAME = 80
+_MAX_GROUPS = 50
+_MAX_DEVICE = 20  # characters: it is a column of the tables
+_MAX_UNIT = 12  # of a progress bar
+_MAX_BAR_NAME = 80
 _GROUP_FIELDS = ("device", "dtype", "shape")
 
 
@@ -106,10 +106,10 @@ def parse_bar(value: Any) -> RunBar | None:
     if done is None:
         return None
     return RunBar(
-        mask(parse_text(fields.get("name") or ""))[:_MOST_BAR_NAME],
+        mask(parse_text(fields.get("name") or ""))[:_MAX_BAR_NAME],
         done,
         parse_amount(fields.get("total")),
-        parse_text(fields.get("unit") or "")[:_MOST_UNIT],
+        parse_text(fields.get("unit") or "")[:_MAX_UNIT],
         parse_amount(fields.get("rate")),
         parse_seconds(fields.get("seconds_left")),
     )
@@ -118,7 +118,7 @@ def parse_bar(value: Any) -> RunBar | None:
 def parse_amount(value: Any) -> float | None:
     """Returns a number that is not negative, not a boolean, and not absurd, else None."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and 0 <= value <= MOST_NUMBER else None
+    return value if is_number and 0 <= value <= MAX_NUMBER else None
 
 
 def _parse_frameworks(value: Any) -> dict[str, str]:
@@ -225,7 +225,7 @@ def parse_tensors(pid: int, answer: Any) -> Tensors:
 
 
 def _parse_groups(groups: list[Any]) -> Iterator[TensorGroup]:
-    for group in groups[:_MOST_GROUPS]:
+    for group in groups[:_MAX_GROUPS]:
         if not isinstance(group, dict):
             continue
         count, size = parse_count(group.get("count")), parse_count(group.get("bytes"))
@@ -247,7 +247,7 @@ def parse_count(value: Any) -> int | None:
 
     At most 2**53: sums of many still fit a column of SQLite.
     """
-    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_NUMBER
+    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_NUMBER
     return value if good else None
 
 
@@ -269,7 +269,7 @@ def parse_text(value: Any) -> str:
 def _parse_backend(name: Any, value: Any) -> Backend:
     fields = parse_object(value)
     return Backend(
-        name=parse_text(name)[:_MOST_DEVICE] or "?",
+        name=parse_text(name)[:_MAX_DEVICE] or "?",
         framework=parse_text(fields.get("framework", "?")),
         state=parse_text(fields.get("state", "?")),
         activity=parse_count(fields.get("activity")),

@@ -13,6 +13,7 @@ from typing import Any
 
 from mpsbar.agent import protocol, user_folders
 from mpsbar.core.snapshot import Worker
+from mpsbar.system.ownership import is_running
 from mpsbar.workers.connection import Refused, WorkerConnection
 from mpsbar.workers.parse import parse_hello, parse_stats, parse_worker
 
@@ -22,7 +23,7 @@ SILENT_SECONDS = 0.03
 # In this time nearly all have answered; then all answers are read in one go. To be woken for each
 # of them would cost more than reading it.
 _ANSWER_SECONDS = 0.0015
-MOST_CONNECTIONS = 150
+MAX_CONNECTIONS = 150
 # File systems stamp directories by a clock that may stand still for some milliseconds; a list that
 # was read sooner after the last change may lack the next one.
 _SETTLED_SECONDS = 0.5
@@ -62,7 +63,7 @@ class WorkerPoll:
     def __init__(
         self,
         read_start: Callable[[int], float] | None = None,
-        most_connections: int = MOST_CONNECTIONS,
+        most_connections: int = MAX_CONNECTIONS,
     ) -> None:
         self._most_connections = most_connections
         self._read_start = read_start
@@ -205,16 +206,15 @@ class WorkerPoll:
 
     def _has_ended(self, polled: _Polled) -> bool:
         """Returns whether the process that made the socket is gone, or its pid is another's."""
+        if not is_running(polled.pid):
+            return True
+        if self._read_start is None:
+            return False
         try:
-            os.kill(polled.pid, 0)
-            if self._read_start is None:
-                return False
             made = os.lstat(polled.path).st_mtime
             return self._read_start(polled.pid) > made + _SAME_SECONDS
-        except (ProcessLookupError, FileNotFoundError):
+        except (ProcessLookupError, FileNotFoundError, PermissionError):
             return True
-        except PermissionError:
-            return True  # another user's
         except OSError:
             return False
 

@@ -17,7 +17,7 @@ def modules(monkeypatch):
     """All there are, the oldest first, and time to look at every one."""
     modules = {"__main__": types.ModuleType("__main__")}
     monkeypatch.setattr(fallback_warnings, "sys", types.SimpleNamespace(modules=modules))
-    monkeypatch.setattr(fallback_warnings, "MOST_SECONDS", 60.0)
+    monkeypatch.setattr(fallback_warnings, "MAX_SECONDS", 60.0)
     return modules
 
 
@@ -81,7 +81,7 @@ def test_the_main_script_has_lost_its_file_by_then(add_module):
 
 
 def test_however_much_a_host_has_warned_little_is_looked_at(modules, add_module, monkeypatch):
-    monkeypatch.setattr(fallback_warnings, "_MOST_NOTES", 50)
+    monkeypatch.setattr(fallback_warnings, "_MAX_NOTES", 50)
     add_module("long", {("x" * 1001 + TEXT.format("far"), UserWarning, 9): True})
     assert find_first() is None
     noise = {(f"loss {n}", UserWarning, 1): True for n in range(49)}
@@ -96,7 +96,7 @@ def test_however_much_a_host_has_warned_little_is_looked_at(modules, add_module,
 def test_the_main_script_and_the_newest_modules_are_looked_at_first(
     modules, add_module, monkeypatch
 ):
-    monkeypatch.setattr(fallback_warnings, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(fallback_warnings, "MAX_SECONDS", -1.0)
     for number in range(100):
         add_module(f"old{number}")
     assert find_first() == CUT

@@ -145,7 +145,7 @@ def test_the_file_itself_has_no_secret(workers):
     """Masked before it is written: a title, the name of a script, an error, also where it is cut."""
     secrets = " ".join(SECRETS)
     # The text is cut before it is masked, here amid a key, and what is masked is short.
-    masked = "0" * (4 * last_words.MOST_TEXT - 16)
+    masked = "0" * (4 * last_words.MAX_TEXT - 16)
     errors = [f"denied for api_key=hunter2 {secrets}", f"{masked} {SECRETS[4]} {secrets}"]
     for error in errors:
         script = workers.folder / f"train_{SECRETS[3]}.py"
@@ -239,7 +239,7 @@ def test_what_a_host_may_raise_changes_nothing_for_it(workers, error):
     done = run(workers, error)
     assert (done.returncode, done.stderr) == (alone.returncode, alone.stderr)
     for record in read_all(workers):
-        assert record["error"] is None or len(record["error"]["text"]) <= last_words.MOST_TEXT
+        assert record["error"] is None or len(record["error"]["text"]) <= last_words.MAX_TEXT
 
 
 def test_a_folder_that_cannot_be_used_is_nobodys_concern(workers):
@@ -256,11 +256,11 @@ def test_a_folder_that_cannot_be_used_is_nobodys_concern(workers):
 def test_there_are_never_more_than_some_hundred(workers):
     folder = workers.run_dir / "ended"
     folder.mkdir(0o700)
-    for number in range(conventions.MOST_ENDED_FILES + 3):
+    for number in range(conventions.MAX_ENDED_FILES + 3):
         (folder / (conventions.ENDED_NAME % (number, 7))).touch()
     run(workers, "pass")
     left = sorted(file.name for file in folder.iterdir())
-    assert len(left) == conventions.MOST_ENDED_FILES
+    assert len(left) == conventions.MAX_ENDED_FILES
     assert left[0] == conventions.ENDED_NAME % (4, 7)
 
 
@@ -313,7 +313,7 @@ def test_a_look_for_fallbacks_that_was_cut_or_failed_is_told_as_such(monkeypatch
     def fail(_):
         raise RuntimeError("half gone")
 
-    monkeypatch.setattr(fallback_warnings, "MOST_SECONDS", -1.0)
+    monkeypatch.setattr(fallback_warnings, "MAX_SECONDS", -1.0)
     monkeypatch.delitem(sys.modules, "mpsbar.agent.fallbacks", raising=False)
     for state, seen in (
         (lambda _: IN_USE, "cut"),

@@ -559,7 +559,7 @@ def test_unknown_numbers_are_question_marks():
 
 def test_reasons_read_as_everywhere_else():
     for code, words in notebook_text._REASONS.items():
-        assert outcome_text.reason(Freed(1, "x", "busy", reason=code)) == words
+        assert outcome_text.say_reason(Freed(1, "x", "busy", reason=code)) == words
     on_main = notebook_text.say_why({"code": "main_computing", "where": "turn.py:1 in step"})
     assert on_main == "no safe moment was found"
     told = []

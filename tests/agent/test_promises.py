@@ -119,7 +119,7 @@ memory = resident() - memory
 print(memory, *sorted(name for name in set(sys.modules) - before))
 """
 # More than any Python was seen to need; the figure of the page.
-MOST_MEMORY = 8 << 20
+MAX_MEMORY = 8 << 20
 STANDARD = "modules of the standard library, where not imported yet"
 
 
@@ -144,7 +144,7 @@ def build_table(found, modules):
         "of them sockets": str(found["sockets"]),
         "callbacks at exit (`atexit`)": str(found["exit"]),
         "callbacks in a forked child (`os.register_at_fork`)": str(len(found["fork"])),
-        "memory, in a Python that has imported nothing else": f"less than {MOST_MEMORY >> 20} MB",
+        "memory, in a Python that has imported nothing else": f"less than {MAX_MEMORY >> 20} MB",
         "modules of its own": str(found["ours"]),
         STANDARD: ", ".join(f"`{name}`" for name in sorted(modules)),
     }
@@ -175,7 +175,7 @@ def test_nothing_of_the_host_changes_and_what_is_added_is_what_the_page_says(
     found = measure(workers, version)
     assert (found["changed"], found["thresholds"]) == ([], True)
     assert {hook for hooks in found["fork"] for hook in hooks} == {"after_in_child"}
-    assert found["memory"] < MOST_MEMORY
+    assert found["memory"] < MAX_MEMORY
     if request.config.getoption("--golden"):
         if version == interpreters.VERSIONS[-1]:
             write_table([measure(workers, each) for each in interpreters.VERSIONS])

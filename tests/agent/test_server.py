@@ -506,12 +506,12 @@ def test_who_sends_many_requests_at_once_gets_a_few_answers_a_round(workers, mon
         paced.clear()
         monkeypatch.setattr(time, "thread_time", iter(range(0, 1000, 5)).__next__)
         agent._serve_round()
-        assert len(answered) == connections * server.MOST_ANSWERED_AT_ONCE
+        assert len(answered) == connections * server.MAX_ANSWERED_AT_ONCE
         assert paced == [5]  # by the CPU that it took
         while any(connection.lines for connection in agent._connections):
             agent._serve_round()
         assert len(answered) == connections * requests
-        assert len(paced) == -(-requests // server.MOST_ANSWERED_AT_ONCE)
+        assert len(paced) == -(-requests // server.MAX_ANSWERED_AT_ONCE)
         for client in clients:
             with client.makefile("rb") as file:
                 ids = [json.loads(file.readline())["id"] for _ in range(requests)]

@@ -17,7 +17,7 @@ from appkit.messages import BadPrototypeError, error, python_method, selector
 from appkit.values import NSArray, array
 
 _HOLDERS = (
-    "objects", "clock", "loop", "values", "looks", "views", "menus", "statusbar", "alerts", "panels", "application", "services",
+    "objects", "clock", "loop", "values", "appearance", "views", "menus", "statusbar", "alerts", "panels", "application", "services",
 )  # fmt: skip
 NSPoint = namedtuple("NSPoint", "x y")  # noqa: PYI024 - PyObjC's are untyped too
 NSSize = namedtuple("NSSize", "width height")  # noqa: PYI024

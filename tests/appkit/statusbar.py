@@ -20,15 +20,15 @@ class NSStatusBarButton(NSButton, framework="AppKit"):
         self._image = image
 
 
-_MOST_POINTS = 22.0  # Apple's height of an icon in the bar
+_MAX_POINTS = 22.0  # Apple's height of an icon in the bar
 _SCALES = (1, 2)  # of the screens of Macs; others may be there too
 
 
 def _misfit(image: Any) -> str:
     """Why an image would not look like the other icons; nothing if it does."""
     size = tuple(image.size())
-    if not all(0 < points <= _MOST_POINTS for points in size):
-        return f"{size} points, where at most {_MOST_POINTS} are there"
+    if not all(0 < points <= _MAX_POINTS for points in size):
+        return f"{size} points, where at most {_MAX_POINTS} are there"
     if not image.isTemplate():
         return "no template: macOS cannot colour it for light and dark"
     if image._source is not None:

@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 
-from mpsbar.dtypes.runner import Runner
+from mpsbar.dtypes.runner import ProbeRunner
 
 ROUNDS = 7
 
@@ -19,7 +19,7 @@ def run(folder: Path) -> None:
     imports, probes, sizes = [], [], []
     for _ in range(ROUNDS):
         imports.append(measure_import())
-        probe = Runner([sys.executable], "cpu").run()
+        probe = ProbeRunner([sys.executable], "cpu").run()
         if probe.ended != "ok" or probe.seconds is None or probe.memory is None:
             raise SystemExit(f"bench: the probe ended as {probe.ended}: {probe.error}")
         probes.append(probe.seconds)

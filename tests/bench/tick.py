@@ -97,8 +97,8 @@ def _print_ends(monitor: Monitor) -> None:
 
     def watch() -> None:
         ends.poll()
-        ends.note_reset(snapshot)
-        ends.look_again(snapshot.time)
+        ends.conditions.note_reset(snapshot)
+        ends.recheck(snapshot.time)
         ends.follow(snapshot)
 
     spent = statistics.median(_cpu(watch) for _ in range(200))

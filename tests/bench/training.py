@@ -35,9 +35,9 @@ LONE_WINDOW = 0.010
 DENSE_LEAD, DENSE_WINDOW, DENSE_PAUSE = 1.2, 1.0, 0.3  # ten rounds at once are gone after 1.1 s
 LONE_GOAL, DENSE_GOAL = 1.001, 1.01
 ENOUGH = 0.1  # the standard error, of what the goal allows
-LEAST_TRIPLES = 10
+MIN_TRIPLES = 10
 CHECK_SECONDS = 5.0
-MOST_STEPS = 2_000_000
+MAX_STEPS = 2_000_000
 
 POLLED, OTHER, NOTHING = KINDS = ("polled", "other", "nothing")
 Windows = list[tuple[float, str]]
@@ -71,7 +71,7 @@ time.sleep(600)
 def run(folder: Path) -> None:
     steps = folder / "steps"
     steps.touch()
-    os.truncate(steps, 8 * MOST_STEPS)
+    os.truncate(steps, 8 * MAX_STEPS)
     lone_seconds, lone_goal = LONE_SHARE * SECONDS, 1 + (LONE_GOAL - 1) / LONE_WINDOW
     with running(CODE.format(steps=str(steps))) as (loop,), running(IDLE) as (idle,):
         clients = {POLLED: Client(loop.pid), OTHER: Client(idle.pid)}
@@ -119,7 +119,7 @@ def measure(
     check = time.monotonic() + CHECK_SECONDS
     while time.monotonic() < end:
         poll(clients, windows)
-        if len(windows) < 3 * LEAST_TRIPLES or time.monotonic() < check:
+        if len(windows) < 3 * MIN_TRIPLES or time.monotonic() < check:
             continue
         ends = read_ends(steps)
         errors = [compare(ends, windows, width, against)[1] for against in (OTHER, NOTHING)]

@@ -22,9 +22,9 @@ def test_the_demo_on_a_terminal_is_live_until_ctrl_c(workers, private):
 
 
 def test_the_demo_on_a_terminal_without_textual_is_text_until_ctrl_c(workers, private):
-    """The second is drawn by the ticking thread."""
+    """The first is printed, the second drawn at once, the third by the ticking thread."""
     without = "import sys; sys.modules['textual'] = None; from mpsbar.__main__ import main; main()"
-    until = (b"Live until Ctrl-C", 2)
+    until = (b"Press Ctrl-C to stop", 3)
     shown = shown_on_a_terminal(workers, "demo", "--recorded", until=until, code=without)
     assert "RECORDED" in shown
 

@@ -90,7 +90,7 @@ def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
     assert (done.returncode, "it will be freed when possible, within " in done.stdout) == (0, True)
     assert worker.ask("stats")["kept_free"] is not None
     done = mpsbar("free", "--cancel", pid)
-    assert (done.returncode, "it will no longer be freed" in done.stdout) == (0, True)
+    assert (done.returncode, "waiting Free cancelled" in done.stdout) == (0, True)
     assert worker.ask("stats")["kept_free"] is None
     done = mpsbar("free", "--cancel", pid)
     assert (done.returncode, "no Free is waiting for this process" in done.stdout) == (1, True)
@@ -153,13 +153,13 @@ def test_by_name_all_that_are_called_so_are_freed(mpsbar, workers):
         assert {each["pid"] for each in outcomes} == {started[0].pid, *(w.pid for w in twice)}
     done = mpsbar("free", "thrice.py")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("mpsbar: no connected process is called thrice.py; connected: ")
+    assert done.stderr.startswith("mpsbar: no connected process is named thrice.py; connected: ")
     assert "worker2.py" in done.stderr
 
 
 def test_which_of_three_a_process_is_that_is_not_connected(mpsbar, workers):
     done = mpsbar("free", "thrice.py")
-    told = "mpsbar: no process is connected, so none is called thrice.py\n"
+    told = "mpsbar: no process is connected, so there is none named thrice.py\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
     own, missing = str(os.getpid()), "2147483646"
     unconnected = workers.run([sys.executable, "-c", "import torch; print('up'); input()"],

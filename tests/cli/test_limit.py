@@ -109,7 +109,7 @@ def test_a_run_with_a_limit_is_refused_memory_before_it_exceeds_it(mpsbar, worke
     )
     assert done.stdout == ""
     assert done.stderr == (
-        "mpsbar: PyTorch keeps PYTORCH_MPS_HIGH_WATERMARK_RATIO=1.5; --limit does not apply to it\n"
+        "mpsbar: PYTORCH_MPS_HIGH_WATERMARK_RATIO=1.5 is already set, so --limit does not apply to PyTorch\n"
     )
 
 

@@ -29,9 +29,9 @@ from mpsbar.ui.text.cells import width
             "mpsbar free: argument --timeout: not a number of seconds between 0 and 3600: 'nan'"
             " (see mpsbar free --help)",
         ),
-        (["wat"], "mpsbar: there is no verb 'wat' (see mpsbar --help)"),
-        (["fre", "7"], "mpsbar: there is no verb 'fre': did you mean free? (see mpsbar --help)"),
-        (["help", "stat"], "mpsbar: there is no verb 'stat': did you mean status? (see mpsbar --help)"),
+        (["wat"], "mpsbar: unknown command 'wat' (see mpsbar --help)"),
+        (["fre", "7"], "mpsbar: unknown command 'fre'; did you mean 'free'? (see mpsbar --help)"),
+        (["help", "stat"], "mpsbar: unknown command 'stat'; did you mean 'status'? (see mpsbar --help)"),
         (["status", "--nope"], "mpsbar: unrecognized arguments: --nope (see mpsbar --help)"),
     ],
 )  # fmt: skip

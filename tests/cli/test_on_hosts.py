@@ -103,7 +103,7 @@ def test_bad_hosts_are_a_line_each_and_delay_nobody(workers, ssh_hosts):
     assert lines["old"] == f"no answer (its mpsbar is {older}: {update})"
     assert lines["new"] == f"no answer (its mpsbar is {newer}: {update})"
     assert lines["floods"] == "no answer (its answer is too long)"
-    assert lines["lines"] == "no answer (it sent something other than an answer)"
+    assert lines["lines"] == "no answer (unexpected reply)"
     assert lines["fails"] == "no answer (mpsbar: no�[2J settings)"
     assert lines["good"].startswith("Apple M1")
 
@@ -181,7 +181,7 @@ def test_a_host_that_answers_and_then_hangs(ssh_hosts, tmp_path, monkeypatch):
             return asked.readings[0]
 
         wait_for(lambda: read().status and read().problem, "silence")
-        assert read().problem == "nothing within 2 seconds"
+        assert read().problem == "no reply within 2 seconds"
         assert say_silence(read()).startswith("no answer since ")
         go_on.touch()
         wait_for(lambda: read().problem is None, "an answer")
@@ -300,7 +300,7 @@ def test_why_runs_ended_there(workers, ssh_hosts):
         "older: no answer (its mpsbar is older and can't do this: uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar)"
         in out
     )
-    assert "empty: no run has ended in the last 7 days" in out
+    assert "empty: mpsbar knows of no run that ended there in the last 7 days" in out
     code, out, _ = ask(workers, ssh_hosts, "why", "train\x1b.py", "--host", "empty")
     assert (code, out) == (1, "empty: no run that ended in the last 7 days matches 'train�.py'\n")
     code, out, _ = ask(workers, ssh_hosts, "why", "--json", "--host", "told", "--host", "older")
@@ -417,9 +417,9 @@ def test_what_a_login_script_prints_is_no_answer(workers, ssh_hosts):
     names = ("--host", "chatty", "--host", "only", "--host", "endless")
     _code, out, err = ask(workers, ssh_hosts, "why", *names)
     assert err == ""
-    assert "chatty: no run has ended" in out
+    assert "chatty: mpsbar knows of no run that ended" in out
     assert "only: no answer (mpsbar: broken)" in out
-    assert "endless: no answer (it sent something other than an answer)" in out
+    assert "endless: no answer (unexpected reply)" in out
 
 
 @pytest.mark.parametrize("watch", [(), ("--watch", "0.2")])

@@ -249,4 +249,7 @@ def test_a_summary_without_it_names_the_first(workers, tmp_path):
     assert done.stderr.count("UserWarning") == 1
     lines = [line.strip() for line in lines_of(done)]
     assert lines[:2] == [": at least one", "aten::cumsum, at train.py:4"]
-    assert lines[-1] == "Without mpsbar run --explain torch names only the first of a process."
+    assert (
+        lines[-1]
+        == "Without mpsbar run --explain, only the first operation of each process is known."
+    )

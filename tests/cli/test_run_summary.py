@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from endings.ways import make_group, why_no_cgroup
+from endings.end_cases import make_group, why_no_cgroup
 from samples import GB
 from worker_kit import ROOT, TIMEOUT, wait_for
 
@@ -17,7 +17,7 @@ from mpsbar.cli.run_summary import (
     find_first_fallbacks,
     judge_command,
 )
-from mpsbar.core.endings import Reports
+from mpsbar.core.endings import SystemReports
 from mpsbar.core.machine import Gpu, Machine
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.system import paths
@@ -119,7 +119,7 @@ def test_what_is_looked_at_while_it_lives_is_noted(collector, monkeypatch):
     noted = []
     monkeypatch.setattr(collector, "reports", NoReports())
     monkeypatch.setattr(NoReports, "note", lambda _, pid: noted.append(pid))
-    monkeypatch.setattr(NoReports, "read", lambda *_: Reports(cgroup_kill=4711 in noted))
+    monkeypatch.setattr(NoReports, "read", lambda *_: SystemReports(cgroup_kill=4711 in noted))
     monkeypatch.setattr(collector, "_monitor", type("Nobody", (), {"start": print, "close": print}))
     collector.start(4711)
     assert judge(collector).code == "killed_for_memory"

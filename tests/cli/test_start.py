@@ -1,4 +1,4 @@
-"""mpsbar alone: the menu bar where there is one, one look elsewhere, and one instance."""
+"""mpsbar without a command: the menu bar, else top or status; a second instance does not start."""
 
 import argparse
 import errno

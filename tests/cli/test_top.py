@@ -1,4 +1,4 @@
-"""mpsbar top where it cannot be drawn: one line that says why, and one look instead."""
+"""mpsbar top where it cannot be drawn says why in one line and prints the status instead."""
 
 import contextlib
 import os

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import GB, MB, make_backend, make_process, make_worker
 
-from mpsbar.core.advice import MOST, advise
+from mpsbar.core.advice import MAX_ADVICE, advise
 from mpsbar.core.findings import Advice, Health, Reason
 from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.core.snapshot import Backend, LastFree, Snapshot, Worker
@@ -319,6 +319,6 @@ REASONS = st.builds(
 )  # fmt: skip
 def test_any_snapshot_gets_few_steps_and_none_twice(snapshot, reasons, failed):
     found = advise(snapshot, verdict(*reasons), failed)
-    assert len(found) <= MOST
+    assert len(found) <= MAX_ADVICE
     assert len({advice.code for advice in found}) == len(found)
     assert found == advise(snapshot, verdict(*reasons), failed)

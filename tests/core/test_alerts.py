@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from samples import make_process, make_worker
 
 from mpsbar.core.actions import WatchEnd
-from mpsbar.core.alerts import CAUSES, MOST_PER_MINUTE, SINGLE_EVENTS, Alerts
+from mpsbar.core.alerts import CAUSES, MAX_PER_MINUTE, SINGLE_EVENTS, Alerts
 from mpsbar.core.events import ALERT_CAUSES
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.health import _ORDER, LEVELS, judge
@@ -251,7 +251,7 @@ def test_many_at_once_are_alerted_over_time_the_worst_first():
     at = {"workers": tuple(many), "processes": tuple(each.process for each in many)}
     alerted = play(alerts, range(0, 58, 2), *reasons, **at)
     assert [key for _, _, key in alerted] == [f"leak-{pid}-100" for pid in range(40, 34, -1)]
-    assert len(play(alerts, range(58, 62, 2), *reasons, **at)) == MOST_PER_MINUTE
+    assert len(play(alerts, range(58, 62, 2), *reasons, **at)) == MAX_PER_MINUTE
 
 
 def test_a_cause_switched_off_meanwhile_is_not_resolved():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from mpsbar.agent.conventions import LEAST_LIMIT
+from mpsbar.agent.conventions import MIN_LIMIT
 from mpsbar.core.errors import UserError
 from mpsbar.core.limits import (
     HEAP,
@@ -58,7 +58,7 @@ def test_a_limit_is_a_size_or_a_part_of_the_budget():
 
 @given(some.floats(0.001, 2.0), BUDGETS)
 def test_watermarks_are_a_valid_pair_and_never_above_the_limit(part, budget):
-    limit = max(LEAST_LIMIT, int(part * budget))
+    limit = max(MIN_LIMIT, int(part * budget))
     high, low = map(float, find_watermarks(limit, budget))
     assert 0 < low <= high <= 2
     assert high * budget <= limit + 1

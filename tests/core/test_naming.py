@@ -9,7 +9,7 @@ import pytest
 from worker_kit import ATTACH, ROOT
 
 from mpsbar.core.machine import Process
-from mpsbar.core.naming import kind_of, list_short_names, name_process
+from mpsbar.core.naming import is_called, kind_of, list_short_names, name_process
 from mpsbar.system.linux import LinuxComputer
 from mpsbar.workers.parse import parse_hello
 
@@ -224,3 +224,15 @@ def test_a_connected_python_of_any_version_is_named_as_it_was_started(
 )
 def test_what_a_person_may_type_instead(name, short):
     assert list_short_names(name) == short
+
+
+@pytest.mark.parametrize(
+    ("typed", "is_meant"),
+    [
+        ("train.py", True), ("train", True), ("Train.PY", True), ("train.py (2)", True),
+        ("train.py rank 0 of 2", True), ("rain", False), ("trai", False), ("", False),
+    ],
+)  # fmt: skip
+def test_what_a_person_may_type_for_a_name(typed, is_meant):
+    """Never a part of it: `free` and `limit` act on what is meant."""
+    assert is_called(typed, "train.py (2)", "train.py rank 0 of 2") == is_meant

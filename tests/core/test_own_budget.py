@@ -1,6 +1,6 @@
 """mpsbar's own budget, by a clock of the test's own."""
 
-from mpsbar.core.own_budget import MEMORY, MOST_FACTOR, OwnBudget, OwnUse
+from mpsbar.core.own_budget import MAX_FACTOR, MEMORY, OwnBudget, OwnUse
 
 
 def test_within_the_budget_nothing_changes():
@@ -21,7 +21,7 @@ def test_over_it_the_refresh_slows_down_and_the_reason_is_said():
     )
     for minute in range(2, 9):
         budget.note(OwnUse(30.0 * minute, None), minute * 60)
-    assert budget.factor == MOST_FACTOR
+    assert budget.factor == MAX_FACTOR
 
 
 def test_it_returns_step_by_step_once_there_is_room_for_twice_as_often():
@@ -47,7 +47,7 @@ def test_too_much_memory_slows_it_down_too_and_is_said():
     )
     for minute in range(2, 9):
         budget.note(OwnUse(0, MEMORY + 1), minute * 60)
-    assert budget.factor == MOST_FACTOR
+    assert budget.factor == MAX_FACTOR
     for minute in range(9, 12):
         assert budget.note(OwnUse(0, MEMORY), minute * 60)
     assert (budget.factor, budget.reason) == (1, None)

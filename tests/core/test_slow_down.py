@@ -120,8 +120,8 @@ def machine_with(**fields):
         ),
         ({"others": lambda at: (make_process(4711, is_napping=True),)}, None, ""),  # all the time
         ({"others": lambda at: (make_process(9, is_napping=at >= 300),)}, None, ""),  # another one
-        ({"machine": machine_with(swap_used=6 * GB)}, "swap", "; swap grew by 6.0 GB meanwhile"),
-        ({"machine": machine_with(pressure="warning")}, "pressure", "; memory pressure rose meanwhile"),
+        ({"machine": machine_with(swap_used=6 * GB)}, "swap", "; at the same time, swap grew by 6.0 GB"),
+        ({"machine": machine_with(pressure="warning")}, "pressure", "; at the same time, memory pressure rose"),
         ({"machine": lambda at: replace(MAC, on_battery=at >= 300)}, "battery", "; the computer has been on battery since"),
         (
             {"worker": lambda at: {"last_free": LastFree(1, START + 280, "done", GB) if at > 280 else None}},

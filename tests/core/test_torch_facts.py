@@ -6,20 +6,24 @@ import sys
 import pytest
 from worker_kit import NO_MPS, TIMEOUT
 
+from mpsbar.core.findings import Reason
 from mpsbar.core.torch_facts import (
     FALLBACK,
     FAST_MATH,
     HIGH,
     KNOWN_SETTINGS,
+    LONG_MATMUL,
     LOW,
     PREFER_METAL,
     chip_generation,
     judge_settings,
     newest_for,
+    package_for,
     parse_numbers,
     parse_release,
 )
 from mpsbar.doctor.text import sentence
+from mpsbar.dtypes.checks import BUGS
 
 
 def codes(settings, version="2.13.0"):
@@ -163,6 +167,27 @@ def test_hostile_names_and_values_are_cut_and_cleaned():
 )  # fmt: skip
 def test_the_newest_torch_that_fits(macos, python, architecture, newest):
     assert newest_for(macos, python, architecture) == newest
+
+
+@pytest.mark.parametrize(
+    ("macos", "python", "package"),
+    [
+        ((15, 0), (3, 11), "torch"), ((15, 0), None, "torch"), ((14, 7), (3, 12), "torch>=2.13,<2.15"),
+        (None, None, "torch>=2.13,<2.15"), ((13, 6), (3, 12), None), ((26, 3), (3, 9), None),
+    ],
+)  # fmt: skip
+def test_what_pip_is_to_install(macos, python, package):
+    assert package_for(macos, python) == package
+
+
+def test_the_bug_of_a_long_matmul_is_of_the_same_releases_everywhere():
+    """`checks` is handed to another Python as text, so it has these numbers itself."""
+    bug = BUGS["long_matmul"]
+    assert (bug.first, bug.last) == LONG_MATMUL
+    values = {"torch": "2.13.0", "chip": "Apple M1"}
+    said = sentence(Reason("long_matmul_wrong", "warning", values))
+    assert f"issue {bug.issues[0]}" in said
+    assert said.endswith(f"fixed in {bug.last[0]}.{bug.last[1] + 1}")
 
 
 def test_versions_as_they_come():

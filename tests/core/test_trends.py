@@ -14,7 +14,7 @@ from mpsbar.core.machine import Gpu, Machine
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import (
     GAP,
-    MOST,
+    MAX_POINTS,
     SPACING,
     WINDOW,
     Point,
@@ -90,7 +90,7 @@ def test_at_every_pace_it_is_bounded_and_long_enough_for_a_leak(seconds):
         history.add(snapshot(n * seconds, available=n))
     series = history.machine.memory_available
     span = series[-1].time - series[0].time
-    assert len(series) <= MOST
+    assert len(series) <= MAX_POINTS
     assert 300 < span <= WINDOW
 
 

@@ -17,7 +17,7 @@ from mpsbar.core.endings import (
     LastWords,
     Panic,
     RaisedError,
-    Reports,
+    SystemReports,
 )
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
 from mpsbar.core.verdicts import build_record, judge_end, parse_record
@@ -64,12 +64,12 @@ CODE_1 = ExitStatus(code=1)
         (None, {"pressure": "critical"}, "unknown", "unknown", ("pressure",)),
         (None, {"stop_signal": "SIGINT"}, "stopped", "likely", ("stop_asked",)),
         (None, {"restarted": True}, "restarted", "likely", ("restart",)),
-        (None, {"restarted": True, "reports": Reports(panic=Panic(1.0, "watchdog"))},
+        (None, {"restarted": True, "reports": SystemReports(panic=Panic(1.0, "watchdog"))},
          "panic", "likely", ("restart", "panic_report")),
-        (None, {"reports": Reports(crash=CrashReport(6))}, "crashed", "known", ("crash_report",)),
+        (None, {"reports": SystemReports(crash=CrashReport(6))}, "crashed", "known", ("crash_report",)),
         # A library may crash after Python has ended, and after its agent has left a record.
-        (None, {"reports": Reports(crash=CrashReport(6)), "words": words()}, "crashed", "known", ("crash_report",)),
-        (None, {"reports": Reports(crash=CrashReport(6)), "words": words("ValueError", "x")}, "exception", "known",
+        (None, {"reports": SystemReports(crash=CrashReport(6)), "words": words()}, "crashed", "known", ("crash_report",)),
+        (None, {"reports": SystemReports(crash=CrashReport(6)), "words": words("ValueError", "x")}, "exception", "known",
          ("last_words",)),
         (None, {"became": True}, "replaced", "known", ("still_running",)),
         (signal(2), {}, "interrupted", "known", ("exit_status",)),
@@ -83,19 +83,19 @@ CODE_1 = ExitStatus(code=1)
         (signal(9), {"pressure": "critical"}, "killed_for_memory", "likely", ("exit_status", "pressure")),
         (signal(9), {"swap_growth": 2 * GB}, "killed_for_memory", "likely", ("exit_status", "swap")),
         # Linux counts such kills: where it counted none, critical pressure proves nothing.
-        (signal(9), {"pressure": "critical", "reports": Reports(cgroup_kill=False)}, "killed", "known", ("exit_status",)),
-        (signal(9), {"parent_failed": "train.py rank 1 of 4 (9)", "reports": Reports(cgroup_kill=False)},
+        (signal(9), {"pressure": "critical", "reports": SystemReports(cgroup_kill=False)}, "killed", "known", ("exit_status",)),
+        (signal(9), {"parent_failed": "train.py rank 1 of 4 (9)", "reports": SystemReports(cgroup_kill=False)},
          "other_rank", "likely", ("exit_status", "other_rank")),
         (signal(9), {"exit_reason": "low-swap"}, "killed_for_memory", "known", ("exit_status", "exit_reason")),
-        (signal(9), {"reports": Reports(cgroup_kill=True)}, "killed_for_memory", "likely", ("exit_status", "cgroup")),
-        (signal(9), {"reports": Reports(kernel_log=True)}, "killed_for_memory", "known", ("exit_status", "kernel_log")),
-        (signal(9), {"reports": Reports(jetsam="per-process-limit")}, "killed_for_memory", "known",
+        (signal(9), {"reports": SystemReports(cgroup_kill=True)}, "killed_for_memory", "likely", ("exit_status", "cgroup")),
+        (signal(9), {"reports": SystemReports(kernel_log=True)}, "killed_for_memory", "known", ("exit_status", "kernel_log")),
+        (signal(9), {"reports": SystemReports(jetsam="per-process-limit")}, "killed_for_memory", "known",
          ("exit_status", "jetsam_report")),
         (signal(9, jetsam="low-swap"), {}, "killed_for_memory", "known", ("exit_status",)),
         (signal(9, code_signing=True), {}, "code_signing", "known", ("exit_status",)),
         (signal(11), {}, "crashed", "known", ("exit_status",)),
         (signal(6), {"gpu_reset": True}, "gpu_reset", "likely", ("exit_status", "gpu_recovery")),
-        (signal(6), {"reports": Reports(gpu_event=GpuEvent(1.0, "Chrome", "lockup"))}, "gpu_reset", "likely",
+        (signal(6), {"reports": SystemReports(gpu_event=GpuEvent(1.0, "Chrome", "lockup"))}, "gpu_reset", "likely",
          ("exit_status", "gpu_event")),
         # A reset does not explain a segmentation fault.
         (signal(11), {"gpu_reset": True}, "crashed", "known", ("exit_status",)),
@@ -157,14 +157,14 @@ def test_what_metal_says_of_a_command_buffer(text, code):
 
 def test_a_crash_report_names_the_library_and_the_assertion():
     crash = CrashReport(6, "Ops.mm:346: failed assertion `rank'", "MPSGraph", "check", "q")
-    verdict = judge_end(EndEvidence(status=signal(6), reports=Reports(crash=crash)))
+    verdict = judge_end(EndEvidence(status=signal(6), reports=SystemReports(crash=crash)))
     assert verdict.values == {
         "signal": 6, "sentence": crash.sentence, "library": "MPSGraph", "symbol": "check",
     }  # fmt: skip
 
 
 def test_what_could_not_be_read_is_part_of_the_verdict():
-    reports = Reports(unreadable=("system_reports",))
+    reports = SystemReports(unreadable=("system_reports",))
     assert judge_end(EndEvidence(reports=reports)).unreadable == ("system_reports",)
 
 
@@ -185,7 +185,7 @@ evidences = st.builds(
     gpu_reset=st.booleans(),
     restarted=st.booleans(),
     reports=st.builds(
-        Reports,
+        SystemReports,
         crash=st.none() | st.just(CrashReport(6)),
         jetsam=st.none() | st.just("highwater"),
         cgroup_kill=st.sampled_from([None, True, False]),
@@ -281,7 +281,7 @@ def test_an_abort_in_metals_graphs_is_told_with_float32():
         6, "MPSGraphOps.mm:346: failed assertion `rank'", "MetalPerformanceShadersGraph"
     )
     for report, is_advised in ((crash, True), (CrashReport(11, "", "libmlx.dylib"), False)):
-        verdict = judge_end(EndEvidence(status=signal(6), reports=Reports(crash=report)))
+        verdict = judge_end(EndEvidence(status=signal(6), reports=SystemReports(crash=report)))
         assert ("try_float32" in [advice.code for advice in advise_end(verdict, 7)]) is is_advised
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from history_kit import make_checkup, make_snapshot
+from history_kit import make_doctor_report, make_snapshot
 from report_kit import HOME, make_probe
 
 from mpsbar.core.machine import Process
@@ -36,7 +36,7 @@ def test_versions_memory_processes_dtypes_and_nothing_private():
     seen = make_snapshot()
     seen = replace(seen, processes=(*seen.processes, odd))
     text = render_diagnostics(
-        "0.1.0 · Python 3.12.1", seen, make_checkup(), HOME, render_brief(make_probe())
+        "0.1.0 · Python 3.12.1", seen, make_doctor_report(), HOME, render_brief(make_probe())
     )
     assert text.startswith("mpsbar 0.1.0 · Python 3.12.1\n\nApple M3 Max · 36.0 GB")
     for word in ("hunter2", "secret", HOME, "\x1b"):

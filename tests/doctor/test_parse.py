@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from mpsbar.core.machine import Machine
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.parse import parse_device
-from mpsbar.doctor.render import build_doctor, render_doctor
-from mpsbar.doctor.rules import STAGES, Device, build_checkup
+from mpsbar.doctor.render import build_doctor_json, render_doctor
+from mpsbar.doctor.rules import STAGES, Device, build_doctor_report
 from mpsbar.system.child_process import parse_answer
 
 FIELDS = (
@@ -46,9 +46,9 @@ def test_anything_becomes_a_device_that_can_be_judged_and_shown(stages, tail, co
     for name in ("translated", "mps_built", "mps_available", "cuda_available"):
         assert getattr(device, name) in (True, False, None)
     machine = Machine(os="macOS 14.2", os_version=(14, 2), chip="Apple M1")
-    checkup = build_checkup(Snapshot(0.0, machine=machine), (device,))
-    json.dumps(build_doctor(checkup), allow_nan=False)
-    text = render_doctor(checkup, "/p")
+    report = build_doctor_report(Snapshot(0.0, machine=machine), (device,))
+    json.dumps(build_doctor_json(report), allow_nan=False)
+    text = render_doctor(report, "/p")
     assert all(line.isprintable() for line in text.splitlines())
 
 

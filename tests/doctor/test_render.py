@@ -10,8 +10,8 @@ import mpsbar
 from mpsbar.core.findings import Reason
 from mpsbar.core.machine import Gpu, Machine, Problem, Process
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.doctor.render import build_doctor, render_doctor, render_progress
-from mpsbar.doctor.rules import STAGES, Checkup, Device, build_checkup
+from mpsbar.doctor.render import build_doctor_json, render_doctor, render_progress
+from mpsbar.doctor.rules import STAGES, Device, DoctorReport, build_doctor_report
 from mpsbar.doctor.text import sentence, sentences, stages
 
 PACKAGE = Path(mpsbar.__file__).parent
@@ -20,7 +20,7 @@ MAC = Machine(
     gpu=Gpu(name="Apple M2 Pro"),
 )  # fmt: skip
 ARM = {"version": "3.12.4", "architecture": "arm64", "system": "darwin", "mps_built": True}
-CHECKUP = build_checkup(
+DOCTOR_REPORT = build_doctor_report(
     Snapshot(
         1700000000.0,
         machine=MAC,
@@ -74,11 +74,11 @@ train.py (4711)
 
 
 def test_the_whole_text():
-    assert render_doctor(CHECKUP, "/Users/ada") == SHOWN
+    assert render_doctor(DOCTOR_REPORT, "/Users/ada") == SHOWN
 
 
 def test_the_whole_json():
-    record = json.loads(json.dumps(build_doctor(CHECKUP), allow_nan=False))
+    record = json.loads(json.dumps(build_doctor_json(DOCTOR_REPORT), allow_nan=False))
     assert list(record) == [
         "schema", "machine", "pythons", "processes", "problems", "left_out", "icon", "alerts",
     ]  # fmt: skip
@@ -100,29 +100,29 @@ def test_the_whole_json():
 
 def test_what_does_not_work_is_not_called_working():
     failed = Device("p", "ok", compute_error="RuntimeError: x", chosen="mps")
-    (record,) = build_doctor(build_checkup(Snapshot(0.0), (failed,)))["pythons"]
+    (record,) = build_doctor_json(build_doctor_report(Snapshot(0.0), (failed,)))["pythons"]
     assert record["works"] is False
 
 
 def test_a_report_of_a_machine_that_is_hardly_known():
-    assert render_doctor(Checkup(Machine())) == (
+    assert render_doctor(DoctorReport(Machine())) == (
         "no information about this computer\n\n"
         "No torch was found. To check a specific Python: mpsbar doctor --python PATH"
     )
-    fine = build_checkup(Snapshot(0.0), (Device("/p", "ok", chosen="cpu", computed=8.0),))
+    fine = build_doctor_report(Snapshot(0.0), (Device("/p", "ok", chosen="cpu", computed=8.0),))
     assert render_doctor(fine).endswith("\n\nNo problems found.")
     blind = Snapshot(0.0, problems=(Problem("gpu", "broken"),))
-    fine = build_checkup(blind, (Device("/p", "ok", chosen="cpu", computed=8.0),))
+    fine = build_doctor_report(blind, (Device("/p", "ok", chosen="cpu", computed=8.0),))
     assert render_doctor(fine).endswith("\n\nNo other problems found.")
     assert render_progress(1, 3) == "checking 3 Pythons: 1 done"
     assert render_progress(0, 1) == "checking 1 Python: 0 done"
 
 
 def test_a_home_at_the_root_is_not_everywhere():
-    assert render_doctor(CHECKUP, "/").count("~") == 0
-    assert render_doctor(CHECKUP, None).count("~") == 0
+    assert render_doctor(DOCTOR_REPORT, "/").count("~") == 0
+    assert render_doctor(DOCTOR_REPORT, None).count("~") == 0
     # /v is somebody's home, and not the /v of another's.
-    assert "~" not in render_doctor(CHECKUP, "/v")
+    assert "~" not in render_doctor(DOCTOR_REPORT, "/v")
 
 
 def literals(file, name):
@@ -183,5 +183,5 @@ def test_every_line_of_the_guides_has_its_place(claim, place, codes):
 
 
 def test_a_recorded_machine_is_marked():
-    shown = render_doctor(Checkup(Machine(chip="Apple M1", recording="an M1")))
+    shown = render_doctor(DoctorReport(Machine(chip="Apple M1", recording="an M1")))
     assert shown.splitlines()[0] == "Apple M1 · RECORDED"

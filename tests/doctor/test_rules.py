@@ -6,7 +6,7 @@ import pytest
 
 from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.doctor.rules import Device, build_checkup, judge_device, why_no_mps
+from mpsbar.doctor.rules import Device, build_doctor_report, judge_device, why_no_mps
 
 
 def mac(version="15.3", chip="Apple M3", **fields):
@@ -169,7 +169,7 @@ def test_each_environment_is_listed_once():
         Device("/a", "no_python"),
         Device("/b", "no_python"),
     )
-    pythons = [seen.python for seen, _ in build_checkup(Snapshot(0.0), devices).pythons]
+    pythons = [seen.python for seen, _ in build_doctor_report(Snapshot(0.0), devices).pythons]
     assert pythons == ["/shim/python3", "/usr/bin/python3.9", "/a", "/b"]
 
 
@@ -183,12 +183,12 @@ def test_running_processes_are_judged_by_what_they_were_started_with():
     )
     worker = Worker(1, "a.py", "live", 0.0, frameworks={"torch": "2.13.0"})
     snapshot = Snapshot(0.0, (worker,), mac(), processes)
-    checkup = build_checkup(snapshot, ())
-    assert [(p.pid, [r.code for r in rs]) for p, rs in checkup.processes] == [
+    report = build_doctor_report(snapshot, ())
+    assert [(p.pid, [r.code for r in rs]) for p, rs in report.processes] == [
         (1, ["setting_unknown"]),
         (2, ["fallback_unclear"]),
     ]
-    assert [reason.code for reason in checkup.worries] == ["fallback_unclear"]
+    assert [reason.code for reason in report.torch_problems] == ["fallback_unclear"]
     linux = replace(snapshot, machine=Machine(os="Debian GNU/Linux 12"))
-    assert build_checkup(linux, ()).processes == ()
-    assert build_checkup(replace(snapshot, processes=None), ()).processes == ()
+    assert build_doctor_report(linux, ()).processes == ()
+    assert build_doctor_report(replace(snapshot, processes=None), ()).processes == ()

@@ -228,7 +228,7 @@ def test_from_an_archive(tmp_path):
             archive.write(source, source.relative_to(ROOT))
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import mpsbar; assert '.zip' in mpsbar.__file__\n"
-        "from mpsbar.dtypes.runner import Runner; p = Runner([sys.executable], 'cpu').run()\n"
+        "from mpsbar.dtypes.runner import ProbeRunner; p = ProbeRunner([sys.executable], 'cpu').run()\n"
         "print(p.ended, p.measured, p.error)"
     )
     done = subprocess.run(

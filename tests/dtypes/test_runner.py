@@ -16,7 +16,7 @@ from thorough import two_sizes
 from worker_kit import TIMEOUT, need_module, wait_for
 
 from mpsbar.core.dtype_results import Progress
-from mpsbar.dtypes.runner import Runner
+from mpsbar.dtypes.runner import ProbeRunner
 from mpsbar.dtypes.verdicts import find_surprises, judge_dtypes
 
 # What must hang does so for this long; a busy machine must get through any other cell by then.
@@ -64,7 +64,7 @@ def find_surprises_of_results(probe):
 def test_the_whole_on_the_cpu():
     torch = pytest.importorskip("torch")
     seen = []
-    probe = Runner([sys.executable], "cpu").run(seen.append)
+    probe = ProbeRunner([sys.executable], "cpu").run(seen.append)
     assert (probe.ended, probe.error, probe.device) == ("ok", None, "cpu")
     assert (probe.torch, probe.torch_file) == (torch.__version__, torch.__file__)
     assert probe.measured == RESULTS == len(probe.cells) + len(probe.checks)
@@ -82,22 +82,22 @@ def test_the_whole_on_the_cpu():
 @two_sizes("version", small=CHANGES, whole=OTHERS)
 def test_nothing_surprises_on_mps_whatever_the_torch(softmps, version):
     softmps(version=version)
-    probe = Runner([sys.executable]).run()
+    probe = ProbeRunner([sys.executable]).run()
     assert (probe.ended, probe.device, probe.torch) == ("ok", "mps", f"{version}.0+softmps")
     assert find_surprises_of_results(probe) == []
-    standing = {verdict.dtype: verdict.standing for verdict in judge_dtypes(probe)}
+    support = {verdict.dtype: verdict.support for verdict in judge_dtypes(probe)}
     minor = int(version[2:])
-    assert standing["float64"] == "unsupported"
-    assert standing["bfloat16"] == ("unsupported" if minor < 3 else "supported")
-    assert standing["uint16"] == ("unsupported" if minor < 9 else "limited")
-    assert standing["float8_e4m3fn"] == ("unsupported" if minor < 15 else "limited")
+    assert support["float64"] == "unsupported"
+    assert support["bfloat16"] == ("unsupported" if minor < 3 else "supported")
+    assert support["uint16"] == ("unsupported" if minor < 9 else "limited")
+    assert support["float8_e4m3fn"] == ("unsupported" if minor < 15 else "limited")
     assert (probe.capability is None) == (minor < 12)
 
 
 @needs_mps
 def test_a_crash_costs_its_cell(softmps):
     softmps("abort cumsum bfloat16; abort _unique2 int64")
-    probe = Runner([sys.executable], "mps").run()
+    probe = ProbeRunner([sys.executable], "mps").run()
     assert probe.ended == "ok"
     assert states(probe, "cumsum/bfloat16", "argmax/bfloat16") == [
         ("crashed", "SIGABRT"),
@@ -113,7 +113,7 @@ def test_a_crash_costs_its_cell(softmps):
 @needs_mps
 def test_a_hang_costs_its_cell(softmps):
     softmps("hang sort int16")
-    probe = Runner([sys.executable], "mps", cell_seconds=CELL_SECONDS).run()
+    probe = ProbeRunner([sys.executable], "mps", cell_seconds=CELL_SECONDS).run()
     assert probe.ended == "ok"
     assert states(probe, "sort/int16", "create/int8") == [("hung", None), ("works", None)]
     assert probe.measured == RESULTS
@@ -122,7 +122,7 @@ def test_a_hang_costs_its_cell(softmps):
 @needs_mps
 def test_what_always_crashes_is_tried_three_times(softmps):
     softmps("abort sort *")
-    probe = Runner([sys.executable], "mps").run()
+    probe = ProbeRunner([sys.executable], "mps").run()
     assert probe.ended == "ok"
     sorts = [cell.state for cell in probe.cells if cell.operation == "sort"]
     assert (sorts[:3], set(sorts[3:])) == (["crashed"] * 3, {"unknown"})
@@ -132,20 +132,20 @@ def test_what_always_crashes_is_tried_three_times(softmps):
 @needs_mps
 def test_a_device_that_torch_refuses(softmps):
     softmps("refuse:macos empty *", "2.15")
-    probe = Runner([sys.executable], "mps").run()
+    probe = ProbeRunner([sys.executable], "mps").run()
     assert (probe.ended, probe.cells) == ("no_device", ())
     assert "The MPS backend is supported on macOS 15.0+." in probe.error
 
 
 def test_a_device_that_is_not_there():
     need_module("torch")
-    probe = Runner([sys.executable], "mps").run()
+    probe = ProbeRunner([sys.executable], "mps").run()
     assert (probe.ended, probe.device, probe.cells) == ("no_device", "mps", ())
 
 
 def test_too_little_memory_stops_it_and_nothing_is_lost():
     need_module("torch")
-    probe = Runner([sys.executable], "cpu", ceiling=8 << 20).run()
+    probe = ProbeRunner([sys.executable], "cpu", ceiling=8 << 20).run()
     assert probe.ended in ("stopped", "ok")
     assert any(cell.state == "works" for cell in probe.cells)
     assert any(entry.state in ("no_memory", "unknown") for entry in (*probe.cells, *probe.checks))
@@ -169,7 +169,7 @@ def test_killed_from_outside_midway_it_goes_on(monkeypatch, tmp_path, fork_child
     """Once: that is nobody's fault in the cell it was at, which is tried again."""
     need_module("torch")
     monkeypatch.setenv("PYTHONPATH", hold_once(tmp_path))
-    thread, found = run_aside(Runner([sys.executable], "cpu", cell_seconds=300))
+    thread, found = run_aside(ProbeRunner([sys.executable], "cpu", cell_seconds=300))
     os.kill(wait_until_held(tmp_path), signal.SIGKILL)
     thread.join(TIMEOUT)
     assert (found[0].ended, found[0].measured) == ("ok", RESULTS)
@@ -179,7 +179,7 @@ def test_killed_from_outside_midway_it_goes_on(monkeypatch, tmp_path, fork_child
 def test_killed_again_it_is_the_cell(monkeypatch, tmp_path, fork_children):
     need_module("torch")
     monkeypatch.setenv("PYTHONPATH", hold_once(tmp_path))
-    thread, found = run_aside(Runner([sys.executable], "cpu", cell_seconds=300))
+    thread, found = run_aside(ProbeRunner([sys.executable], "cpu", cell_seconds=300))
     for _ in range(2):
         held = wait_until_held(tmp_path)
         (tmp_path / "held").unlink()  # so that the next one is held too
@@ -200,7 +200,7 @@ def test_a_second_start_that_fails_is_no_cells_fault(monkeypatch, tmp_path):
         file.write(f"import os, pathlib\nstarts = pathlib.Path({str(tmp_path / 'starts')!r})\n"
                    "starts.open('a').write('x')\nif len(starts.read_text()) > 1: os._exit(5)\n")  # fmt: skip
     monkeypatch.setenv("PYTHONPATH", startup)
-    thread, found = run_aside(Runner([sys.executable], "cpu", cell_seconds=300))
+    thread, found = run_aside(ProbeRunner([sys.executable], "cpu", cell_seconds=300))
     os.kill(wait_until_held(tmp_path), signal.SIGKILL)
     thread.join(TIMEOUT)
     assert (found[0].ended, found[0].measured) == ("stopped", 6)
@@ -212,7 +212,7 @@ def test_cancelled_from_another_thread(monkeypatch, tmp_path):
     """At once, and what was measured is kept; nobody is left behind."""
     need_module("torch")
     monkeypatch.setenv("PYTHONPATH", hold_once(tmp_path))
-    runner, seen = Runner([sys.executable], "cpu", cell_seconds=300), []
+    runner, seen = ProbeRunner([sys.executable], "cpu", cell_seconds=300), []
     thread, found = run_aside(runner, seen.append)
     held = psutil.Process(wait_until_held(tmp_path))
     wait_for(lambda: seen and seen[-1].done == 6, "what was measured before it")
@@ -223,7 +223,7 @@ def test_cancelled_from_another_thread(monkeypatch, tmp_path):
 
 
 def test_cancelled_before_it_has_begun():
-    runner = Runner([sys.executable], "cpu")
+    runner = ProbeRunner([sys.executable], "cpu")
     runner.cancel()
     assert runner.run().ended == "cancelled"
 
@@ -234,21 +234,21 @@ def test_the_first_python_that_has_torch(tmp_path, fork_children):
     subprocess.run(
         [interpreters.need("3.11"), "-m", "venv", "--without-pip", str(bare)], check=True
     )
-    probe = Runner(
+    probe = ProbeRunner(
         [str(tmp_path / "none"), str(bare / "bin" / "python"), sys.executable], "cpu"
     ).run()
     assert (probe.ended, probe.python) == ("ok", sys.executable)
-    probe = Runner([str(bare / "bin" / "python")], "cpu").run()
+    probe = ProbeRunner([str(bare / "bin" / "python")], "cpu").run()
     assert (probe.ended, probe.version is None) == ("no_torch", False)
-    assert Runner([], "cpu").run().ended == "no_torch"
+    assert ProbeRunner([], "cpu").run().ended == "no_torch"
 
 
 def test_what_is_no_python(tmp_path):
-    assert Runner([str(tmp_path / "none")]).run().ended == "no_python"
-    assert Runner([str(tmp_path / "none\0")]).run().ended == "not_python"
+    assert ProbeRunner([str(tmp_path / "none")]).run().ended == "no_python"
+    assert ProbeRunner([str(tmp_path / "none\0")]).run().ended == "not_python"
     (tmp_path / "text").write_text("hello")
-    assert Runner([str(tmp_path / "text")]).run().ended == "not_python"
-    probe = Runner(["/bin/echo"]).run()
+    assert ProbeRunner([str(tmp_path / "text")]).run().ended == "not_python"
+    probe = ProbeRunner(["/bin/echo"]).run()
     assert (probe.ended, probe.cells) == ("not_python", ())
 
 
@@ -268,7 +268,7 @@ def test_what_is_no_python(tmp_path):
 def test_a_torch_that_cannot_be_imported(monkeypatch, tmp_path, code, ended, error):
     monkeypatch.setenv("PYTHONPATH", make_torch(tmp_path, code))
     seconds = 2.0 if ended == "hung" else TIMEOUT
-    probe = Runner([sys.executable], "cpu", start_seconds=seconds).run()
+    probe = ProbeRunner([sys.executable], "cpu", start_seconds=seconds).run()
     assert (probe.ended, probe.error) == (ended, error)
 
 
@@ -286,7 +286,7 @@ def test_lies_and_noise_are_not_believed(monkeypatch, tmp_path):
         f"import os\nos.write(1, {text!r}.encode().decode('unicode_escape').encode() + b'\\n')\n"
     )
     monkeypatch.setenv("PYTHONPATH", add_startup(tmp_path, startup))
-    probe = Runner([sys.executable], "cpu").run()
+    probe = ProbeRunner([sys.executable], "cpu").run()
     assert probe.ended in ("ok", "stopped", "no_device", "no_torch")
     json.dumps([str(probe)])
     assert all(cell.state == "unknown" for cell in probe.cells if cell.operation == "a")
@@ -296,14 +296,14 @@ def test_from_a_bundle_whose_variables_would_break_any_other_python(monkeypatch)
     need_module("torch")
     monkeypatch.setattr(sys, "frozen", "macosx_app", raising=False)
     monkeypatch.setenv("PYTHONHOME", "/nowhere/Resources")
-    assert Runner([sys.executable], "cpu").run().ended == "ok"
+    assert ProbeRunner([sys.executable], "cpu").run().ended == "ok"
 
 
 def test_one_that_never_reads_its_plan_does_not_hold_us(tmp_path):
     script = tmp_path / "python"
     script.write_text("#!/bin/sh\nsleep 600\n")
     script.chmod(0o755)
-    assert Runner([str(script)], "cpu", start_seconds=2.0).run().ended == "hung"
+    assert ProbeRunner([str(script)], "cpu", start_seconds=2.0).run().ended == "hung"
     wait_for(lambda: not find_child(), "the end of it")
 
 
@@ -312,7 +312,7 @@ def test_what_torch_compile_writes_is_removed(monkeypatch, tmp_path):
     """Here it raises, because Metal's code generator is missing, and has written by then."""
     monkeypatch.setenv("SOFTMPS", "1")
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    probe = Runner([sys.executable], "mps", with_compile=True).run()
+    probe = ProbeRunner([sys.executable], "mps", with_compile=True).run()
     cells = [cell for cell in probe.cells if cell.operation == "torch.compile"]
     assert [cell.dtype for cell in cells] == ["float32", "float16", "bfloat16"]
     assert {cell.state for cell in cells} == {"unsupported"}

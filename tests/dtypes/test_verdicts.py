@@ -32,8 +32,8 @@ def list_surprises(probe):
 
 def test_a_mac_as_it_should_be():
     probe = make_probe()
-    standing = {v.dtype: v.standing for v in judge_dtypes(probe)}
-    assert standing == {
+    support = {v.dtype: v.support for v in judge_dtypes(probe)}
+    assert support == {
         **dict.fromkeys(("float32", "float16", "bfloat16", "complex64", "int64", "int32", "int16", "int8", "uint8", "uint16", "bool"), "supported"),
         **dict.fromkeys(("float64", "float8_e4m3fn", "float8_e5m2"), "unsupported"),
     }  # fmt: skip
@@ -57,17 +57,17 @@ def test_guides_and_torch_are_compared_with_what_was_measured():
 
 
 @pytest.mark.parametrize(
-    ("state", "code", "standing"),
+    ("state", "code", "support"),
     [
         ("inaccurate", "dtype_wrong", "limited"), ("crashed", "dtype_crashed", "limited"),
         ("hung", "dtype_hung", "limited"), ("unsupported", "dtype_refused", "limited"),
         ("fallback", "dtype_falls_back", "limited"),
     ],
 )  # fmt: skip
-def test_each_failure_surprises_in_float16(state, code, standing):
+def test_each_failure_surprises_in_float16(state, code, support):
     probe = make_probe(changed={"matmul/float16": (state, "why"), "sort/float16": (state, "why")})
     found = verdict(probe, "float16")
-    assert (found.standing, found.reason.code) == (standing, code)
+    assert (found.support, found.reason.code) == (support, code)
     assert found.reason.values["operations"] == "matmul, sort"
     assert (found.reason.values["number"], found.reason.values["of"]) == (2, 18)
     assert list_surprises(probe) == [(code, "float16")]
@@ -137,7 +137,7 @@ def test_torch_compile_is_no_verdict_on_a_dtype_but_wrong_results_are_told():
     plain = make_probe()
     added = (Cell("torch.compile", "float32", "unsupported", "InductorError: x"),)
     probe = replace(plain, cells=plain.cells + added)
-    assert (verdict(probe, "float32").standing, list_surprises(probe)) == ("supported", [])
+    assert (verdict(probe, "float32").support, list_surprises(probe)) == ("supported", [])
     wrong = replace(plain, cells=(*plain.cells, Cell("torch.compile", "float32", "inaccurate")))
     assert list_surprises(wrong) == [("dtype_wrong", "float32")]
     assert find_safe(wrong)["float32"]
@@ -153,8 +153,8 @@ def test_autocast_came_later_than_the_dtype():
 
 def test_what_was_not_measured_is_not_judged():
     probe = make_probe(changed={"*/int8": ("unknown", None), "sort/int16": ("no_memory", "x")})
-    assert verdict(probe, "int8").standing == "unknown"
-    assert (verdict(probe, "int16").standing, verdict(probe, "int16").reason.code) == (
+    assert verdict(probe, "int8").support == "unknown"
+    assert (verdict(probe, "int16").support, verdict(probe, "int16").reason.code) == (
         "supported",
         "dtype_not_measured",
     )
@@ -196,7 +196,7 @@ def test_nothing_at_all():
     probe = make_probe(cells=(), checks=())
     assert (judge_dtypes(probe), find_surprises(probe), find_safe(probe)) == ((), (), {})
     probe = make_probe(cells=(Cell("add", "float8_new", "works"),), checks=())
-    assert [v.standing for v in judge_dtypes(probe)] == ["supported"]
+    assert [v.support for v in judge_dtypes(probe)] == ["supported"]
 
 
 NO_BFLOAT16 = ("unsupported", "TypeError: BFloat16 is not supported on MPS")

@@ -9,7 +9,7 @@ from collections import Counter
 from worker_kit import Workers
 
 from endings.campaign import find_library, judge, run_seen, run_unseen, usable_ways
-from endings.ways import Way
+from endings.end_cases import Way
 
 BATCH = 10
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 from worker_kit import TIMEOUT, Workers, wait_for
 
-from endings.ways import (
+from endings.end_cases import (
     WAYS,
     Way,
     build_command,

@@ -11,7 +11,7 @@ from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT, wait_for
 
 from endings.campaign import find_library, judge, run_seen, run_unseen
-from endings.ways import QUICK
+from endings.end_cases import QUICK
 from mpsbar.core.events import EndedProcess
 from mpsbar.end_reader import read_all_ends
 from mpsbar.history.recorder import Recorder
@@ -148,14 +148,14 @@ def run(workers, *arguments):
 def test_mpsbar_why(workers, library):
     nothing = run(workers, "why")
     assert (nothing.returncode, nothing.stdout) == (1, "")
-    assert nothing.stderr.startswith("mpsbar: no run has ended in the last 7 days")
+    assert nothing.stderr.startswith("mpsbar knows of no run that ended in the last 7 days")
     ways = {way.name: way for way in WAYS}
     pids = run_unseen(workers, [ways["exception"], ways["sys.exit(3)"]], library)
     by_name = {way.name: pid for pid, way in pids.items()}
     shown = run(workers, "why", "exception")
     assert shown.returncode == 0
     assert shown.stdout.startswith("exception.py ended with ValueError: bad at exception.py:")
-    assert "  Certainty: known\n  Evidence: the record that its agent left" in shown.stdout
+    assert "  Certainty: known\n  Evidence: the exit record written by its agent" in shown.stdout
     assert ", ran for " in shown.stdout
     (record,) = read_json("why", run(workers, "why", str(by_name["sys.exit(3)"]), "--json").stdout)
     assert (record["verdict"]["code"], record["verdict"]["sure"]) == ("exited", "known")

@@ -75,7 +75,7 @@ def test_a_kernel_that_jupyter_restarts(workers, watch, is_killed):
             assert (end.verdict.code, end.verdict.sure) == ("finished", "known")
             kernel.run("%load_ext mpsbar")  # in the new one
             said = kernel.run("%mpsbar why")
-            assert said.startswith("notebook kernel ended by itself; its exit code is unknown.")
+            assert said.startswith("notebook kernel exited; its exit code is unknown.")
             assert f"notebook kernel ({pid}), ended " in said
     finally:
         kernel.end()

@@ -1,6 +1,7 @@
 """What another host says is untrusted: bounded, checked, and safe to show."""
 
 import json
+from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -8,9 +9,10 @@ from hypothesis import strategies as st
 from samples import MB, make_snapshot, make_training
 
 from mpsbar.core.host_readings import HostReading
-from mpsbar.fleet.parse_status import NotAStatus, parse_freed, parse_status
+from mpsbar.core.machine import Gpu, Machine
+from mpsbar.fleet.parse_status import NotAStatus, parse_freed, parse_machine, parse_status
 from mpsbar.ui.text.hosts import render_hosts
-from mpsbar.ui.text.status_json import build_status
+from mpsbar.ui.text.status_json import build_machine, build_status
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -44,7 +46,43 @@ def test_the_way_there_and_back():
     assert status.level == "ok"
 
 
-@given(ROWS, ROWS | st.none(), JSON, JSON)
+def test_every_value_of_a_computer_and_its_gpu_comes_from_another_host():
+    """Also one that is new: the fields are read by their types."""
+    gpu = Gpu("Apple M4 Pro", 20, 42.5, 3 * MB, 4 * MB, 0, 2)
+    cores = (("Performance", 8), ("Efficiency", 4))
+    machine = Machine(
+        "macOS 26.3.2", (26, 3, 2), "Mac14,12", "Apple M4 Pro", 12, cores, 5 * MB, 4 * MB, MB,
+        "warning", False, True, gpu, "mac",
+    )  # fmt: skip
+    for said in (machine, gpu):
+        usual = [getattr(type(said)(), field.name) for field in fields(said)]
+        assert all(getattr(said, f.name) != u for f, u in zip(fields(said), usual, strict=True))
+    assert parse_machine(json.loads(json.dumps(build_machine(machine)))) == machine
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        ({"cores": -1, "memory_total": 2**60, "model": 3, "on_battery": 1}, Machine()),
+        ({"pressure": "high", "os_version": [26, "3"], "core_kinds": [["P"], ["E", 4]]}, Machine()),
+        ({"pressure": [], "os_version": "26", "core_kinds": {"P": 8}, "gpu": []}, Machine()),
+        ({"model": "Mac\x1b[2J" + 300 * " x", "os_version": 30 * [1]},
+         Machine(model=("Mac�[2J" + 300 * " x")[:200], os_version=20 * (1,))),
+        ({"gpu": {"utilization": 101, "recoveries": 3}}, Machine(gpu=Gpu(recoveries=3))),
+    ],
+)  # fmt: skip
+def test_wrong_types_and_sizes_of_a_computer_are_not_known(sent, read):
+    assert parse_machine(sent) == read
+
+
+MACHINE_KEYS = [field.name for kind in (Machine, Gpu) for field in fields(kind)]
+MACHINES = st.dictionaries(
+    st.sampled_from(MACHINE_KEYS),
+    JSON | st.dictionaries(st.sampled_from(MACHINE_KEYS), JSON, max_size=4),
+)
+
+
+@given(ROWS, ROWS | st.none(), MACHINES | JSON, JSON)
 def test_whatever_it_says_can_be_shown(workers_said, processes, machine, health):
     said = {
         "schema": 1,

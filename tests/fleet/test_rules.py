@@ -1,4 +1,4 @@
-"""The alert rules: checked by promtool, each tried on a made-up course, and loaded by a real server."""
+"""The alert rules: checked by promtool, each tested on made-up time series, and loaded by a real server."""
 
 import json
 import re

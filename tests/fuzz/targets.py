@@ -36,14 +36,14 @@ from mpsbar.history.writer import PendingRows, RunWriter
 from mpsbar.system import linux, linux_exits, linux_reports
 from mpsbar.system.child_process import parse_answer
 from mpsbar.system.last_words import parse_last_words
-from mpsbar.system.macos import accelerator, gpu, report_files, sysctl
+from mpsbar.system.macos import gpu, iokit_values, report_files, sysctl
 from mpsbar.system.platform import parse_command, parse_variables
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.text import outcomes
 from mpsbar.ui.text.alerts import say_alert_in_a_line
 from mpsbar.ui.text.fallbacks import render_fallbacks
 from mpsbar.ui.text.hosts import build_hosts, render_ends, render_hosts
-from mpsbar.ui.text.outcomes import limited as say_limited
+from mpsbar.ui.text.outcomes import say_limited
 from mpsbar.ui.text.status import render_status
 from mpsbar.ui.text.status_json import build_status
 from mpsbar.ui.text.status_line import build_fields, parse_format, render_line
@@ -178,8 +178,8 @@ def fuzz_linux_readings(data: bytes) -> None:
 def fuzz_mac_readings(data: bytes) -> None:
     with suppress(OSError):
         for properties in gpu.parse_accelerators(data):
-            accelerator.parse_gpu(properties)
-            accelerator.parse_clients(properties, 1)
+            iokit_values.parse_gpu(properties)
+            iokit_values.parse_clients(properties, 1)
     for parse in (sysctl.parse_number, sysctl.parse_text, sysctl.parse_swap_used):
         parse(data)
 
@@ -220,11 +220,11 @@ def fuzz_remote_status(data: bytes) -> None:
         json.dumps(build_hosts([reading]), allow_nan=False)
     with suppress(parse_status.NotAStatus):
         for outcome in parse_status.parse_freed(line):
-            assert_clean(f"{outcome.name} {outcomes.freed(outcome)}")
+            assert_clean(f"{outcome.name} {outcomes.say_freed(outcome)}")
     listed = json.dumps([build_value(data[1:])]).encode() if data[:1] == b"\0" else line
     with suppress(parse_status.NotAStatus):
         ends = parse_status.parse_ends(listed)
-        assert_clean(render_ends("mac1", ends, None, lambda: NativeOperations({}, (2, 15))))
+        assert_clean(render_ends("mac1", ends, None, lambda: NativeOperations({}, (2, 15)), 7))
 
 
 class _Ticked:

@@ -131,7 +131,7 @@ def test_limits_and_automatic_frees_are_recorded_with_their_cause_and_said_in_th
     play.ticks(8)
     assert [recorded._say_event(event) for event in reversed(play.read().events)] == [
         "train.py: freed 2.0 GB (automatically: its cache was above the chosen size)",
-        "train.py: refilled 3 times: leaving it alone for an hour",
+        "train.py: cache refilled 3 times: automatic Free paused for an hour",
         "train.py: memory limit 9.0 GB",
         "train.py: memory limit 2.0 GB not set (it holds more than that)",
         "train.py: memory limit off",
@@ -340,7 +340,7 @@ def test_one_impossible_number_costs_its_own_row_and_is_said(play):
 
 
 def test_what_waits_is_bounded_while_nothing_can_be_written(play, monkeypatch):
-    monkeypatch.setattr("mpsbar.history.writer._MOST_WAITING", 50)
+    monkeypatch.setattr("mpsbar.history.writer._MAX_WAITING", 50)
     rows = play.recorder._rows
     for number in range(0, 300, 3):
         play.tracker = ProcessTracker()
@@ -616,7 +616,7 @@ def test_a_recorder_that_is_killed_has_written_what_it_saw(file, workers):
         try:
             with closing(open_to_read(file)) as connection:
                 return connection.execute("SELECT count(*) FROM machine").fetchone()[0]
-        except sqlite3.Error:
+        except (FileNotFoundError, sqlite3.Error):
             return 0
 
     try:

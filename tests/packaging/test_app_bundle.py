@@ -122,6 +122,21 @@ def test_mpsbar_is_in_it_once_and_as_files(contents):
         assert not [name for name in file.namelist() if name.startswith("mpsbar/")]
 
 
+def test_the_app_brings_the_resources(contents):
+    """The wheel, the sdist and an editable install: test_wheel.py."""
+    resources = contents / f"Resources/lib/python{VERSION}/mpsbar/resources"
+    kinds = (
+        "icon.png", "icon@2x.png", "mpsbar.icns", "report.css", "report.js", "grafana/*.json",
+        "prometheus/*", "locale/ko/LC_MESSAGES/mpsbar.mo", "schema/status.json", "mps-operations.json",
+    )  # fmt: skip
+    for kind in kinds:
+        sources = list((ROOT / "resources").glob(kind))
+        assert sources, f"{kind}: not in resources/ any more"
+        for source in sources:
+            there = resources / source.relative_to(ROOT / "resources")
+            assert there.read_bytes() == source.read_bytes()
+
+
 def test_nothing_is_in_it_that_does_not_belong(contents):
     with zipfile.ZipFile(contents / f"Resources/lib/python{VERSION.replace('.', '')}.zip") as file:
         tops = {name.split("/")[0].split(".")[0] for name in file.namelist()}

@@ -32,11 +32,11 @@ while True: time.sleep(0.02)
 """
 PARENT = """
 import os, sys
-from mpsbar.system.foreground import run_command, end_like
+from mpsbar.system.foreground import run_command, exit_like
 print("parent", os.getpid(), flush=True)
 end = run_command(sys.argv[1:], os.environ)
 print("summary", flush=True)
-sys.exit(end_like(end.status))
+sys.exit(exit_like(end.status))
 """
 # subprocess can do it from Python 3.11.
 IN_A_GROUP = "import os, sys; os.setpgrp(); os.execv(sys.argv[1], sys.argv[1:])"

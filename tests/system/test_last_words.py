@@ -202,7 +202,7 @@ def test_what_torch_printed_after_the_record_is_added_to_it(folder):
 def history(folder, monkeypatch):
     """What the history knows of ended processes."""
     ends = []
-    monkeypatch.setattr(end_reader, "_read_history", lambda _: list(ends))
+    monkeypatch.setattr(end_reader, "_read_history", lambda *_: list(ends))
     return ends
 
 
@@ -259,7 +259,7 @@ def test_the_parent_completes_the_record_of_its_command(folder):
 
 def test_the_parent_leaves_a_record_of_a_command_that_was_killed(folder, monkeypatch):
     secret = "train_hf_abcdefghijklmnopqrstuvwxyz012345.py"
-    monkeypatch.setattr(last_words, "MOST_ENDED_FILES", 1)
+    monkeypatch.setattr(last_words, "MAX_ENDED_FILES", 1)
     leave(folder, 6, ended=1099.0)
     note_end(EndedProcess(7, 990.0, secret, 1100.0, peak=5, verdict=KILLED))
     (file,) = folder.iterdir()  # the older one is gone

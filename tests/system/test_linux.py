@@ -10,7 +10,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from patience import hurry
+from read_timeouts_kit import hurry
 from worker_kit import TIMEOUT, need_module, wait_for
 
 from mpsbar.core.machine import Problem

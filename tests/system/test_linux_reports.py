@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from mpsbar.core.endings import Reports
+from mpsbar.core.endings import SystemReports
 from mpsbar.system import linux_reports
 from mpsbar.system.linux_reports import LinuxReports, parse_count, parse_groups, parse_kills
 from mpsbar.system.platform import EndedPid
@@ -63,9 +63,9 @@ def test_each_kill_counts_for_one_end(group, tmp_path):
     for pid in (7, 8, 9):
         reports.note(pid)
     group.write_text("oom_kill 5\n")
-    assert reports.read(kill(7)) == Reports(cgroup_kill=True, unreadable=("kernel_log",))
+    assert reports.read(kill(7)) == SystemReports(cgroup_kill=True, unreadable=("kernel_log",))
     assert reports.read(kill(8)).cgroup_kill is False
-    assert reports.read(kill(9, signal=15)) == Reports()
+    assert reports.read(kill(9, signal=15)) == SystemReports()
     assert reports.read(kill(10)).cgroup_kill is None  # never noted
 
 
@@ -90,7 +90,7 @@ def test_the_log_decides_where_it_may_be_read(group, tmp_path, monkeypatch):
     stamp = int(linux_reports._uptime())
     log = b"<3>[%d.0] Memory cgroup out of memory: Killed process 8 (python)\n" % stamp
     monkeypatch.setattr(LinuxReports, "_read_log", lambda _self: (log, ()))
-    assert reports.read(kill(7)) == Reports(cgroup_kill=False)
+    assert reports.read(kill(7)) == SystemReports(cgroup_kill=False)
     assert reports.read(kill(8)).kernel_log
 
 

@@ -6,14 +6,14 @@ import pytest
 from worker_kit import wait_for
 
 from mpsbar.system import read_timeouts
-from mpsbar.system.read_timeouts import MOST_STUCK, Readers, Stuck
+from mpsbar.system.read_timeouts import MAX_STUCK, Stuck, TimeoutPool
 
 # Time-outs for threads on a loaded machine; nothing here waits for them when all is well.
 TIMEOUT = 60
 
 
 def readers(stall_seconds=0.05):
-    return Readers(stall_seconds)
+    return TimeoutPool(stall_seconds)
 
 
 def hang(gate):
@@ -55,13 +55,13 @@ def test_one_stuck_read_does_not_stop_the_rest():
 @pytest.fixture
 def processor(monkeypatch):
     """Reading threads get none until it is set, as beside many busy programs."""
-    gate, run = threading.Event(), read_timeouts._Reader._run
+    gate, run = threading.Event(), read_timeouts._ReadThread._run
 
     def starved(self):
         assert gate.wait(TIMEOUT)
         run(self)
 
-    monkeypatch.setattr(read_timeouts._Reader, "_run", starved)
+    monkeypatch.setattr(read_timeouts._ReadThread, "_run", starved)
     yield gate
     gate.set()
 
@@ -134,7 +134,7 @@ def test_a_thread_that_was_left_does_nothing_more():
 
 def test_after_too_many_nothing_more_is_tried():
     some, gate = readers(0.02), threading.Event()
-    jobs = [(number, hang(gate)) for number in range(MOST_STUCK + 3)]
+    jobs = [(number, hang(gate)) for number in range(MAX_STUCK + 3)]
     before = threads()
     for _ in range(2):
 
@@ -144,12 +144,12 @@ def test_after_too_many_nothing_more_is_tried():
             )
             vital = results.pop("vital", None)  # Stuck: it had to wait for a processor
             assert all(isinstance(result, Stuck) for result in results.values())
-            assert len(results) == MOST_STUCK + 4
+            assert len(results) == MAX_STUCK + 4
             return vital == "answer"
 
         wait_for(has_vital, "what is vital")
     # and the one for what is vital
-    wait_for(lambda: len(threads() - before) <= MOST_STUCK + 1, "no more threads")
+    wait_for(lambda: len(threads() - before) <= MAX_STUCK + 1, "no more threads")
     gate.set()
     some.close()
 

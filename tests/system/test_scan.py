@@ -4,7 +4,7 @@ import itertools
 import threading
 
 import pytest
-from patience import hurry
+from read_timeouts_kit import hurry
 from system.scripted import Scripted
 from worker_kit import wait_for
 
@@ -328,8 +328,8 @@ def test_the_ceiling_of_a_scan_is_hard_and_what_was_late_is_reported_and_asked_a
 
 
 def test_a_reader_that_gets_no_processor_is_late_and_does_not_hang(computer, monkeypatch):
-    gate, run = threading.Event(), read_timeouts._Reader._run
-    monkeypatch.setattr(read_timeouts._Reader, "_run", lambda self: gate.wait(60) and run(self))
+    gate, run = threading.Event(), read_timeouts._ReadThread._run
+    monkeypatch.setattr(read_timeouts._ReadThread, "_run", lambda self: gate.wait(60) and run(self))
     watch = Watch(computer)
     late = watch.scanner.scan(seconds=0.2)
     assert late.processes is None

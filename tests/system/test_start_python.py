@@ -13,7 +13,7 @@ from worker_kit import ROOT, TIMEOUT
 
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.doctor.pythons import find_pythons, inspect_python
-from mpsbar.dtypes.runner import Runner
+from mpsbar.dtypes.runner import ProbeRunner
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.start_python import find_danger_of, start_python, why_not_run
 from mpsbar.workers.enable import connect, read_answer
@@ -62,7 +62,7 @@ def inspect_unsafe(python):
 
 
 def probe(python):
-    probed = Runner([python]).run()
+    probed = ProbeRunner([python]).run()
     assert probed.ended == "unsafe"
     return probed.error
 
@@ -81,7 +81,9 @@ def test_one_that_everybody_can_exchange_is_not_run(trap, refuse):
     python, mark = trap
     python.parent.chmod(0o777)
     folder = python.parent
-    assert f"{folder} is writable by everyone, who could run code as you" in refuse(str(python))
+    assert f"{folder} is writable by everyone, so other users could run code as you" in refuse(
+        str(python)
+    )
     assert f"chmod go-w {folder}, or start your script with mpsbar run" in refuse(str(python))
     assert not mark.exists()
 
@@ -91,7 +93,7 @@ def test_one_that_everybody_can_exchange_is_not_run(trap, refuse):
 def test_one_of_another_user_is_not_run_as_root(trap, refuse):
     python, mark = trap
     os.chown(python, EVE, EVE)
-    words = f"{python} belongs to another user ({EVE}), who could run code as you"
+    words = f"{python} belongs to another user ({EVE}), so other users could run code as you"
     assert refuse(str(python)).endswith(f"{words}; run mpsbar as {EVE} instead")
     assert not mark.exists()
 
@@ -124,8 +126,8 @@ def test_the_probe_goes_on_to_the_next_and_tells_of_the_first(trap, tmp_path):
     own.mkdir(parents=True)
     (own / "python").write_text("#!/bin/sh\nexit 3\n")
     (own / "python").chmod(0o755)
-    assert Runner([str(python), str(own / "python")]).run().python == str(own / "python")
-    probed = Runner([str(python), str(tmp_path / "none")]).run()
+    assert ProbeRunner([str(python), str(own / "python")]).run().python == str(own / "python")
+    probed = ProbeRunner([str(python), str(tmp_path / "none")]).run()
     assert (probed.ended, probed.python) == ("unsafe", str(python))
     assert not mark.exists()
 
@@ -149,7 +151,9 @@ def test_a_python_that_was_named_is_refused_with_a_sentence(mpsbar, trap, verb):
     python, mark = trap
     os.chown(python.parent, EVE, EVE)
     done = mpsbar(verb, "--python", str(python))
-    words = f"{python.parent} belongs to another user ({EVE}), who could run code as you; "
+    words = (
+        f"{python.parent} belongs to another user ({EVE}), so other users could run code as you; "
+    )
     assert f"{words}run mpsbar as {EVE} instead" in done.stdout + done.stderr
     assert "not run: " in done.stdout + done.stderr
     assert "Traceback" not in done.stderr

@@ -21,7 +21,7 @@ from trust.places import workers_here
 MONITOR = """
 import json, select, sys, time
 sys.path[:0] = {paths!r}
-from patience import be_patient
+from read_timeouts_kit import be_patient
 from mpsbar.fleet.exporter import Exporter
 from mpsbar.history import recorder
 from mpsbar.history.recorder import Recorder

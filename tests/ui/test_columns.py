@@ -40,7 +40,7 @@ for line in render_status(snapshot).splitlines():
 rows = arrange(build_rows(snapshot), "STARTED", True)
 print(*(row.cells["STARTED"] for row in rows))
 for width in (160, 60):
-    print("STARTED" in [one.head for one in choose_columns(rows, snapshot, width, "top")])
+    print("STARTED" in [one.header for one in choose_columns(rows, snapshot, width, "top")])
 print(">Parent<" in build_workers(snapshot), ">by 41<" in build_workers(snapshot))
 print(">Parent<" in build_unconnected(snapshot, ""), ">by 42<" in build_unconnected(snapshot, ""))
 """)

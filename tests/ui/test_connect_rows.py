@@ -17,7 +17,9 @@ from mpsbar.ui.menu import build_menu
 from mpsbar.ui.rows import UiState
 from mpsbar.ui.text import dialogs
 
-FIRST = UiState(is_app=True, login="off", pythons=("/v/bin/python", "/w/bin/python"), enabled=())
+FIRST = UiState(
+    is_clickable=True, login="off", pythons=("/v/bin/python", "/w/bin/python"), enabled=()
+)
 SERVE = Process(4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 
 
@@ -51,7 +53,7 @@ def test_the_welcome_of_the_first_run():
         replace(FIRST, settings=Settings(welcome=False)),
         replace(FIRST, enabled=("/v/bin/python",), login="on"),
         replace(FIRST, enabled=("/v/bin/python",), login="unavailable"),
-        replace(FIRST, is_app=False),
+        replace(FIRST, is_clickable=False),
     ],
 )
 def test_it_is_gone_when_done_or_hidden(ui_state):
@@ -78,6 +80,12 @@ def test_an_environment_can_be_connected_at_all_times():
     (row,) = [row for row in build_menu(pending, ui_state).rows if row.key == "connect"]
     assert row.children[1].text == "Connecting /w/bin/python…"
     assert row.children[1].actions == ()
+
+
+def test_the_home_folder_is_the_one_that_the_front_end_read():
+    ui_state = replace(FIRST, home="/w", pythons=("/w/bin/python", "/ww/bin/python"))
+    (row,) = [row for row in build_menu(make_snapshot(), ui_state).rows if row.key == "connect"]
+    assert [child.text for child in row.children] == ["~/bin/python", "/ww/bin/python", "Other…"]
 
 
 def test_a_menu_full_of_pythons_keeps_its_room():

@@ -12,12 +12,12 @@ from ui.menubar_kit import MenuBarUser
 from mpsbar.cli import main, probe
 from mpsbar.core.actions import (
     AutoFreeRule,
-    CheckUp,
     Connect,
     Connected,
     FindTensors,
     Free,
     Freed,
+    InspectPythons,
     Limit,
     Limited,
     OpenReport,
@@ -32,7 +32,7 @@ from mpsbar.core.dtype_results import Progress
 from mpsbar.core.errors import UserError
 from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
-from mpsbar.doctor.rules import Checkup
+from mpsbar.doctor.rules import DoctorReport
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.rows import Row, UiState
 
@@ -69,7 +69,7 @@ WAYS = {
         ("train.py", "Free When Idle"), ("home", "a", *("down",) * 4, "enter"),
     ),
     "keep all below": (
-        ("Settings", "Automatic Free", "Keep Cache Below", "4.0 GB"),
+        ("Settings", "Free Automatically", "Keep Cache Below", "4.0 GB"),
         ("A", "enter", *("down",) * 3, "enter"),
     ),
 }  # fmt: skip
@@ -290,7 +290,7 @@ def test_free_all_sums_up_once_all_have_answered(play):
         assert sums(p) == []
         await p.end(1, Freed(4712, "4712", "busy", reason="thread_computing"))
         (text,) = sums(p)
-        assert text.startswith("Freed 1.0 GB in 1 of 2 processes")
+        assert text.startswith("Freed 1.0 GB from 1 of 2 processes")
         busy = "notebook kernel: busy: another thread is computing; nothing was freed"
         assert sum(busy in text for text in p.said()) == 1
 
@@ -306,7 +306,9 @@ def test_stop_asks_first(play):
         await p.end(0, Stopped(4711, "train.py", "another"))
         first, second, ended = p.said()
         assert first == second
-        assert first.startswith("Stop train.py (PID 4711)?: mpsbar sends it an interrupt (SIGINT)")
+        assert first.startswith(
+            "Stop train.py (PID 4711)?: mpsbar will send it an interrupt (SIGINT)"
+        )
         assert ended.lower() == "train.py: its pid now belongs to another process; nothing was sent"
 
     play(SEEN, story)
@@ -437,8 +439,8 @@ def test_the_report_is_made_once_and_opened(play, is_opened):
         await p.do("report")
         assert p.controller.ui_state.is_reporting
         p.controller.perform(OpenReport())  # as from a row that is a moment old
-        assert asked(p) == [CheckUp()]
-        await p.end(0, Checkup(MAC))
+        assert asked(p) == [InspectPythons()]
+        await p.end(0, DoctorReport(MAC))
         await p.wait_for(lambda: opened and not p.controller.ui_state.is_reporting)
         (file,) = opened
         assert "train.py" in file.read_text(encoding="utf-8")

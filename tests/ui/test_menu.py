@@ -7,13 +7,13 @@ import pytest
 from samples import GB, MB, make_snapshot, make_training
 
 from mpsbar.core.actions import (
-    CheckUp,
     Choose,
     Connect,
     Copy,
     FindTensors,
     Free,
     Freed,
+    InspectPythons,
     OpenReport,
     Quit,
     StartAtLogin,
@@ -34,8 +34,8 @@ from mpsbar.ui.menu import SECTIONS, build_menu
 from mpsbar.ui.process_submenu import TENSOR_ROWS
 from mpsbar.ui.rows import Row, UiState
 
-APP = UiState(is_app=True, login="off")
-MOST = APP.most
+APP = UiState(is_clickable=True, login="off")
+MAX_ROWS = APP.most
 COUNTERS = {"allocated": 2 * GB, "reserved": 5 * GB, "driver": 6 * GB}
 worker = partial(make_training, **COUNTERS)
 
@@ -77,7 +77,7 @@ def test_each_row_asks_for_its_own():
     assert found["stop-4711"].actions == (Stop(4711, 100.0, "train.py"),)
     assert found["connect-4720"].actions == (Connect("/v/bin/python"),)
     assert found["stop-4720"].actions == (Stop(4720, 7.0, "serve.py"),)
-    assert found["diagnostics"].actions == (CheckUp(),)
+    assert found["diagnostics"].actions == (InspectPythons(),)
     assert found["bar-gpu"].actions == (Choose("bar", "gpu"),)
     assert found["interval-5"].actions == (Choose("interval", 5.0),)
     assert found["login"].actions == (StartAtLogin(True),)
@@ -131,7 +131,7 @@ def test_a_program_without_a_python_cannot_be_connected():
 
 def test_what_is_under_way_cannot_be_clicked_again():
     seen = make_snapshot(
-        worker(), worker(4712, "other.py"), pending=frozenset([Free(4711), CheckUp()])
+        worker(), worker(4712, "other.py"), pending=frozenset([Free(4711), InspectPythons()])
     )  # fmt: skip
     found = rows(build_menu(seen, APP))
     assert (found["free-4711"].text, found["free-4711"].actions) == ("Freeing…", ())
@@ -180,7 +180,7 @@ def test_how_a_free_ended_stands_in_its_row():
         ),
         (  # what was not looked at is not said to be invisible
             Tensors(1, "done", not_visible={"mps": 512 * MB}, cut_short=True), False,
-            ["There are more: counting was cut short"],
+            ["There are more: counting stopped early"],
         ),
     ],
 )  # fmt: skip
@@ -197,14 +197,14 @@ def test_the_biggest_tensors(found, pending, lines):
 
 
 def test_more_workers_than_fit():
-    many = [worker(100 + n, f"w{n}.py") for n in range(MOST + 5)]
+    many = [worker(100 + n, f"w{n}.py") for n in range(MAX_ROWS + 5)]
     section = build_menu(make_snapshot(*many), APP).sections[2]
-    assert len(section) == MOST
+    assert len(section) == MAX_ROWS
     assert (section[-1].key, section[-1].text) == ("more", "7 More…")
     assert section[-1].actions == (OpenReport(),)
     assert build_menu(make_snapshot(*many)).sections[2][-1].actions == ()  # nobody to click
-    exactly = build_menu(make_snapshot(*many[: MOST - 1]), APP).sections[2]
-    assert exactly[-1].key == f"worker-{100 + MOST - 2}"
+    exactly = build_menu(make_snapshot(*many[: MAX_ROWS - 1]), APP).sections[2]
+    assert exactly[-1].key == f"worker-{100 + MAX_ROWS - 2}"
 
 
 def gone(pid, name="old_run.py", ended=820.0, **fields):
@@ -243,7 +243,7 @@ def test_the_row_of_an_end_has_its_verdict_and_details_in_a_submenu():
         " 1.0 GB more"
     )
     assert texts[1].endswith(", ran for 2 h, peak 11.2 GB")
-    assert "Evidence: the record that its agent left when Python ended" in texts
+    assert "Evidence: the exit record written by its agent" in texts
     assert any(text.startswith("→ Use a smaller batch size in train.py") for text in texts)
     assert texts[-1] == "Copy Details"
     assert row.children[-1].actions[0].text.startswith("train.py (1)\ntrain.py ran out of memory")
@@ -262,12 +262,12 @@ def test_the_gone_are_few_and_never_push_out_who_is_there():
     past = tuple(gone(n) for n in range(900, 910))
     few = build_menu(make_snapshot(worker(), ended=past), APP).sections[2]
     assert [row.key for row in few[2:]] == ["gone-900-5", "gone-901-5", "gone-902-5"]
-    many = [worker(100 + n, f"w{n}.py") for n in range(MOST - 2)]
+    many = [worker(100 + n, f"w{n}.py") for n in range(MAX_ROWS - 2)]
     section = build_menu(make_snapshot(*many, ended=past), APP).sections[2]
-    assert (len(section), section[-1].key) == (MOST, "gone-900-5")
+    assert (len(section), section[-1].key) == (MAX_ROWS, "gone-900-5")
     many.append(worker(99, "w.py"))
     section = build_menu(make_snapshot(*many, ended=past), APP).sections[2]
-    assert (len(section), section[-1].key) == (MOST, "worker-99")
+    assert (len(section), section[-1].key) == (MAX_ROWS, "worker-99")
 
 
 def test_a_report_being_made_is_reported():

@@ -20,7 +20,7 @@ LIMIT_ANYWHERE = False
 LIMIT_AT_IMPORT = False
 _HIGH = "PYTORCH_MPS_HIGH_WATERMARK_RATIO"
 _USUAL_RATIO = 1.7  # of what Metal recommends
-_MOST_RATIO = 2.0
+_MAX_RATIO = 2.0
 # What torch reads the variable with. PyDLL: it may not let another thread run in a job on main.
 _strtod: Any = ctypes.pythonapi["strtod"]
 _strtod.restype = ctypes.c_double
@@ -111,7 +111,7 @@ def set_limit(limit: Optional[int], call: Callable[..., Any]) -> None:
     ratio = _read_first_ratio()
     if limit is not None:
         ratio = limit / _recommended(torch)
-        if ratio > _MOST_RATIO:
+        if ratio > _MAX_RATIO:
             raise ValueError("torch allows at most twice what Metal recommends")
     call(torch.mps.set_per_process_memory_fraction, float(ratio))
     _Seen.limit = limit
@@ -139,7 +139,7 @@ def _read_first_ratio() -> float:
     if _Seen.first_ratio is None:
         text = os.environ.get(_HIGH)
         ratio = _USUAL_RATIO if text is None else float(_strtod(text.encode(), None))
-        _Seen.first_ratio = ratio if 0 <= ratio <= _MOST_RATIO else _USUAL_RATIO
+        _Seen.first_ratio = ratio if 0 <= ratio <= _MAX_RATIO else _USUAL_RATIO
     return _Seen.first_ratio
 
 

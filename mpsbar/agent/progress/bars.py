@@ -13,9 +13,9 @@ from itertools import repeat
 from typing import Any, Callable, Optional
 from weakref import ref as Ref  # noqa: N812 - it is a class
 
-MOST_BARS = 20
-MOST_TEXT = 80
-MOST_NUMBER = 2**53
+MAX_BARS = 20
+MAX_TEXT = 80
+MAX_NUMBER = 2**53
 # What transformers shows while it loads: not what a person waits for.
 PREPARATIONS = ("Loading", "Downloading", "Fetching")
 
@@ -108,7 +108,7 @@ def to_number(value: Any) -> Optional[float]:
     if type(value) is bool or not (isinstance(value, _NUMBERS) or _is_numpy(type(value))):
         return None
     number = value if type(value) is int else float(value)
-    if not 0 <= number <= MOST_NUMBER:
+    if not 0 <= number <= MAX_NUMBER:
         return None
     return int(number) if number == int(number) else number
 
@@ -116,5 +116,5 @@ def to_number(value: Any) -> Optional[float]:
 def to_text(value: Any) -> str:
     if type(value) is not str:
         return ""
-    shown = "".join(c if c.isprintable() else " " for c in value[: 2 * MOST_TEXT])
-    return " ".join(shown.split()).rstrip(":").strip()[:MOST_TEXT]
+    shown = "".join(c if c.isprintable() else " " for c in value[: 2 * MAX_TEXT])
+    return " ".join(shown.split()).rstrip(":").strip()[:MAX_TEXT]

@@ -3,7 +3,7 @@
 import sys
 from typing import Any, Optional
 
-_MOST_OPTIMIZERS = 16
+_MAX_OPTIMIZERS = 16
 _step_counts: "dict[int, int]" = {}  # by the id of each optimizer
 _is_compiling: Any = None
 _counts_steps = False
@@ -35,7 +35,7 @@ def _count_step(optimizer: Any, _args: Any, _kwargs: Any) -> None:
         return
     key = id(optimizer)
     count = _step_counts.get(key, 0)
-    if not count and len(_step_counts) >= _MOST_OPTIMIZERS:
+    if not count and len(_step_counts) >= _MAX_OPTIMIZERS:
         _step_counts.clear()
     _step_counts[key] = count + 1
 

@@ -10,7 +10,7 @@ from .rates import RateMeter
 
 # Lightning first: the bars that it draws with tqdm or rich show the same.
 SOURCES = (lightning, tqdm, rich)
-MOST_READ = 5  # from each end of the list
+MAX_READ = 5  # from each end of the list
 # A bar that has not moved for this long is not what the run is doing, if another one moves.
 STILL_SECONDS = 300.0
 BAR_FIELDS = ("name", "done", "total", "unit", "rate", "seconds_left")  # as _describe has them
@@ -50,7 +50,7 @@ class ProgressReader:
         An outer bar is older than those inside it; so most bars need not be read.
         """
         best: Any = None
-        for index, candidate in enumerate(candidates[:MOST_READ]):
+        for index, candidate in enumerate(candidates[:MAX_READ]):
             bar = candidate.read()
             if bar is None:
                 continue
@@ -65,7 +65,7 @@ class ProgressReader:
             return None, None
         _, index, bar, meter = best
         outer = _describe(bar, meter, now)
-        for candidate in candidates[: max(index, len(candidates) - MOST_READ - 1) : -1]:
+        for candidate in candidates[: max(index, len(candidates) - MAX_READ - 1) : -1]:
             bar = candidate.read()
             if bar is None or bar.is_finished:
                 continue

@@ -10,7 +10,7 @@ from typing import Any, Optional
 from weakref import ref as Ref  # noqa: N812 - it is a class
 
 from .bars import (
-    MOST_BARS,
+    MAX_BARS,
     PREPARATIONS,
     Candidate,
     ProgressBar,
@@ -33,11 +33,11 @@ def find_bars(now: float) -> "list[Candidate]":
     owner, task_class = vars(module)["Progress"], vars(module)["Task"]
     live_displays = chain(_attributes("rich", "_console._live_stack"), _drawing_threads())
     shown = map(attrgetter("_get_renderable.__self__"), live_displays)
-    displays = list(dict.fromkeys(map(Ref, shown)))[:MOST_BARS]
+    displays = list(dict.fromkeys(map(Ref, shown)))[:MAX_BARS]
     kinds = list(map(type, map(get_object, displays)))
     plain = [each for each, kind in zip(displays, kinds) if is_plain(kind, ("_tasks",), owner)]
     tasks = map(dict.values, map(getattr, map(get_object, plain), repeat("_tasks")))
-    references = list(map(Ref, chain.from_iterable(tasks)))[:MOST_BARS]
+    references = list(map(Ref, chain.from_iterable(tasks)))[:MAX_BARS]
     clock = now - time.monotonic()
     return [
         Candidate(started + clock, ("rich", identity, started), partial(_read_task, reference))

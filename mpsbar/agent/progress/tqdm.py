@@ -6,7 +6,7 @@ from typing import Any, Optional
 from weakref import ref as Ref  # noqa: N812 - it is a class
 
 from .bars import (
-    MOST_BARS,
+    MAX_BARS,
     PREPARATIONS,
     Candidate,
     ProgressBar,
@@ -28,7 +28,7 @@ def find_bars(now: float) -> "list[Candidate]":  # noqa: ARG001 - its times are 
     if owner is None:
         return []
     # A copy made by C code: another thread may make bars at the same time.
-    references = list(vars(owner)["_instances"].data.copy())[:MOST_BARS]
+    references = list(vars(owner)["_instances"].data.copy())[:MAX_BARS]
     return [
         Candidate(started, ("tqdm", identity, started), partial(_read_bar, reference))
         for started, identity, reference in find_started(references, _FIELDS, "start_t", owner)

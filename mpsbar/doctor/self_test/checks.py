@@ -70,7 +70,7 @@ def _check_resources() -> str:
 
 
 def _check_folders() -> str:
-    """Creates none: the nearest existing folder must be writable."""
+    """Checks that the nearest existing folders are writable; creates none."""
     files = (paths.enabled_file(), paths.settings_file(), paths.log_file())
     for folder in {file.parent for file in files}:
         there = next(place for place in (folder, *folder.parents) if place.exists())
@@ -136,7 +136,7 @@ def _check_machine() -> str:
 
 
 def _check_process() -> str:
-    """Reads of this process what is read of every other."""
+    """Checks that this process can be read like any other."""
     computer, pid = this_computer(), os.getpid()
     details, footprint = computer.read_details(pid), computer.read_footprint(pid)
     if not details.command or not footprint.now:

@@ -65,7 +65,7 @@ def collect_readings(computer: Computer, python: str | None = None) -> dict[str,
 
 
 def _attempt(read: Callable[[], _T]) -> _T | str:
-    """What was read, or why it could not be: that is what we want to know."""
+    """Returns what was read, or why it could not be, which is what we want to know."""
     try:
         return read()
     except Exception as error:  # noqa: BLE001
@@ -73,7 +73,7 @@ def _attempt(read: Callable[[], _T]) -> _T | str:
 
 
 def _count_frameworks(computer: Computer, pids: list[int]) -> dict[str, int]:
-    """How many processes have which framework loaded, and how many could not be read."""
+    """Counts the processes with each framework loaded, and those that could not be read."""
     counts: dict[str, int] = {}
     for pid in pids:
         try:

@@ -26,7 +26,8 @@ _WIDTH = 400
 # What only a person can see, in the order of packaging/MAC_CHECKLIST.md.
 FOR_PEOPLE = {
     "drawn": _(
-        "the hexagon with three bars is in the menu bar, sharp, and coloured like the other icons"
+        "the hexagon with three bars is in the menu bar, sharp, and the same color as the other "
+        "icons"
     ),
     "open_menu": _("the menu opens at once, and its numbers update while it is open"),
     "columns": _("sizes are right-aligned in one column, and names are not cut off before it"),

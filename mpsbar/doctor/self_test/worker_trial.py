@@ -67,7 +67,7 @@ def find_python() -> str | None:
 
 
 def describe(trial: WorkerTrial) -> str:
-    """One line; ValueError where something is wrong."""
+    """Describes the trial in one line; raises ValueError where something is wrong."""
     if trial.state != "done":
         raise ValueError(_("the Free ended with {state}").format(state=trial.state))
     if trial.device == "mps" and not trial.freed:
@@ -150,7 +150,7 @@ def _read_line(child: "subprocess.Popen[bytes]") -> str:
 
 
 def _find_client(pid: int) -> bool | None:
-    """Whether this process has given the GPU work; None: macOS does not say."""
+    """Returns whether this process has given the GPU work; None if macOS does not say."""
     clients = this_computer().read_gpu_clients()
     if clients is None:
         return None

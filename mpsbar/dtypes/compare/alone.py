@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from .model_state import ModelState
-from .place import ComputePlace
 from .recording import Call, Dtypes
 from .same_random import SameRandom
 from .structures import list_tensors, map_tensors
+from .target import ComputeTarget
 from .text import mark
 
 Result = list[tuple[str, torch.Tensor]]  # label and tensor: outputs, then gradients
@@ -24,37 +24,37 @@ class Diverged(Exception):
 
 
 def run_alone(
-    call: Call, state: ModelState, place: ComputePlace, *, with_grads: bool = False
+    call: Call, state: ModelState, target: ComputeTarget, *, with_grads: bool = False
 ) -> Result:
-    """Return the outputs of the call at `place`, and its gradients if asked for.
+    """Return the outputs of the call on `target`, and its gradients if asked for.
 
     The module gets only its own parameters there; if that fails, those of its submodules too.
     """
     subtree = [module for module in call.module.modules() if module in state.names]
     try:
-        with state.lend(place, [call.module]):
-            return _run(call, place, with_grads)
+        with state.lend(target, [call.module]):
+            return _run(call, target, with_grads)
     except (RuntimeError, TypeError, ValueError):
         if len(subtree) == 1:
             raise
-    with state.lend(place, subtree):
-        return _run(call, place, with_grads)
+    with state.lend(target, subtree):
+        return _run(call, target, with_grads)
 
 
-def _run(call: Call, place: ComputePlace, with_grads: bool) -> Result:
+def _run(call: Call, target: ComputeTarget, with_grads: bool) -> Result:
     leaves: list[tuple[str, torch.Tensor]] = []
     passed: list[tuple[str, torch.Tensor]] = []  # what the module hands to its submodules
     noted = leaves if with_grads else None
-    args, kwargs = _bring(call.inputs, call.input_dtypes, place, noted)
+    args, kwargs = _bring(call.inputs, call.input_dtypes, target, noted)
     torch.set_rng_state(call.random_before)
-    stubs, grads = _stubs(call, place, noted, passed), torch.set_grad_enabled(with_grads)
-    with grads, stubs, SameRandom(), place.computing():
+    stubs, grads = _stubs(call, target, noted, passed), torch.set_grad_enabled(with_grads)
+    with grads, stubs, SameRandom(), target.computing():
         output = call.module(*args, **kwargs)
     tensors = list_tensors(output)
     result = [(_label("output", n, tensors), tensor) for n, tensor in enumerate(tensors)]
     found = [(label, tensor.detach()) for label, tensor in passed + result]
     if with_grads:
-        found += _find_gradients(call, result + passed, leaves, place)
+        found += _find_gradients(call, result + passed, leaves, target)
     return found
 
 
@@ -63,7 +63,7 @@ def _label(word: str, number: int, many: list[Any]) -> str:
 
 
 def _bring(
-    value: Any, dtypes: Dtypes | None, place: ComputePlace, leaves: Any, word: str = "input"
+    value: Any, dtypes: Dtypes | None, target: ComputeTarget, leaves: Any, word: str = "input"
 ) -> Any:
     """Convert recorded values; add to `leaves` those that gradients are computed for."""
     wanted = iter(dtypes or [])
@@ -71,7 +71,7 @@ def _bring(
     def bring(tensor: torch.Tensor) -> torch.Tensor:
         dtype = next(wanted, None)
         floating = dtype is not None and dtype.is_floating_point
-        made = place.convert_saturated(tensor, dtype if floating else None)
+        made = target.convert_saturated(tensor, dtype if floating else None)
         if leaves is not None and made.is_floating_point():
             number = f" {len(leaves)}" if word == "input" else f", tensor {len(leaves)}"
             leaves.append((f"gradient of {word}{number}", made.requires_grad_()))
@@ -83,7 +83,7 @@ def _bring(
 
 
 @contextlib.contextmanager
-def _stubs(call: Call, place: ComputePlace, leaves: Any, passed: Result) -> Iterator[None]:
+def _stubs(call: Call, target: ComputeTarget, leaves: Any, passed: Result) -> Iterator[None]:
     """Let submodules return what they returned in the reference run, and draw as many random
     numbers; add to `passed` what they are given."""
     waiting: dict[torch.nn.Module, deque[Call]] = {}
@@ -92,7 +92,7 @@ def _stubs(call: Call, place: ComputePlace, leaves: Any, passed: Result) -> Iter
     if call.module in waiting:
         raise Diverged(mark("it calls itself"))
     for module, calls in waiting.items():
-        vars(module)["forward"] = _answer_from(calls, place, leaves, passed)
+        vars(module)["forward"] = _answer_from(calls, target, leaves, passed)
     try:
         yield
     finally:
@@ -100,7 +100,7 @@ def _stubs(call: Call, place: ComputePlace, leaves: Any, passed: Result) -> Iter
             vars(module).pop("forward", None)
 
 
-def _answer_from(calls: deque[Call], place: ComputePlace, leaves: Any, passed: Result) -> Any:
+def _answer_from(calls: deque[Call], target: ComputeTarget, leaves: Any, passed: Result) -> Any:
     def forward(*args: Any, **kwargs: Any) -> Any:
         if not calls or not calls[0].is_kept:
             raise Diverged(mark("a submodule was called more often than before"))
@@ -112,12 +112,12 @@ def _answer_from(calls: deque[Call], place: ComputePlace, leaves: Any, passed: R
         assert child.random_after is not None
         torch.set_rng_state(child.random_after)
         word = f"the output of {child.name}"
-        return _bring(child.output, child.output_dtypes, place, leaves, word)
+        return _bring(child.output, child.output_dtypes, target, leaves, word)
 
     return forward
 
 
-def _find_gradients(call: Call, results: Result, leaves: Result, place: ComputePlace) -> Result:
+def _find_gradients(call: Call, results: Result, leaves: Result, target: ComputeTarget) -> Result:
     """Compute the gradients of inputs, submodules' outputs and own parameters.
 
     The outputs get the gradient they had in the reference run. What was passed to submodules has
@@ -129,7 +129,7 @@ def _find_gradients(call: Call, results: Result, leaves: Result, place: ComputeP
             grad = call.grads.get(number)
             if grad is None or grad.shape != tensor.shape:
                 grad = torch.randn(tensor.shape, generator=torch.Generator().manual_seed(number))
-            pairs.append((tensor, place.convert_saturated(grad, tensor.dtype).to(tensor.dtype)))
+            pairs.append((tensor, target.convert_saturated(grad, tensor.dtype).to(tensor.dtype)))
     own = [(f"gradient of {name}", p) for name, p in call.module._parameters.items()
            if p is not None and p.requires_grad]  # fmt: skip
     asked = [*leaves, *own]

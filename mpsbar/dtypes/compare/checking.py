@@ -9,8 +9,8 @@ import torch
 
 from .alone import Diverged, Result, run_alone
 from .model_state import ModelState
-from .place import ComputePlace
 from .recording import Call
+from .target import ComputeTarget
 from .text import mark
 from .tolerance import RUNS, Difference, Noise, judge, measure
 from .whole_run import describe, is_elsewhere
@@ -30,14 +30,14 @@ class ModuleVerdict:
 
 
 class Checker:
-    """Runs calls alone at one place."""
+    """Runs calls alone on one target."""
 
     def __init__(
-        self, state: ModelState, place: ComputePlace, reference: ComputePlace, with_grads: bool
+        self, state: ModelState, target: ComputeTarget, reference: ComputeTarget, with_grads: bool
     ) -> None:
-        self._state, self._place, self._with_grads = state, place, with_grads
+        self._state, self._target, self._with_grads = state, target, with_grads
         # The weights of autocast are float32: only what it computes with them is rounded.
-        rounded = None if place.autocast else place.dtype
+        rounded = None if target.autocast else target.dtype
         self._exact = replace(reference, exact=True, rounded=rounded)
 
     def check_parameters(self) -> Iterator[ModuleVerdict]:
@@ -47,7 +47,7 @@ class Checker:
                 if parameter is None or not parameter.is_floating_point():
                     continue
                 most = float(parameter.detach().abs().max()) if parameter.numel() else 0.0
-                if torch.finfo(self._place.dtype).max < most < float("inf"):
+                if torch.finfo(self._target.dtype).max < most < float("inf"):
                     full = f"{name}.{own}" if name else own
                     kind = type(module).__name__
                     yield ModuleVerdict(full, kind, "parameter", largest_right=most)
@@ -61,7 +61,7 @@ class Checker:
         except Exception as error:  # noqa: BLE001 - it cannot be run alone, not even on the CPU
             return replace(found, kind="unchecked", text=describe(error))
         try:
-            got = self._run(call, self._place)
+            got = self._run(call, self._target)
         except Diverged as error:
             return replace(found, kind="unchecked", text=str(error))
         except Exception as error:  # noqa: BLE001 - whatever torch raises is the answer
@@ -74,17 +74,17 @@ class Checker:
 
     def _judge(self, call: Call, found: ModuleVerdict, got: Result, right: Result) -> ModuleVerdict:
         """Return the first result that rounding does not explain, or `found` if there is none."""
-        dtype = self._place.precision
+        dtype = self._target.precision
         wanted = dict(right)
-        suspects = [
+        candidates = [
             (label, tensor)
             for label, tensor in got
             if label in wanted and not measure(label, tensor, wanted[label], dtype).is_explained
         ]
-        if not suspects:
+        if not candidates:
             return found
         disturbed, noise = self._disturb(call)
-        for label, tensor in suspects:
+        for label, tensor in candidates:
             runs = [run[label] for run in disturbed if label in run]
             difference = judge(label, tensor, wanted[label], runs, noise)
             if not difference.is_explained:
@@ -99,10 +99,10 @@ class Checker:
         """Repeat the exact run a few times with random errors in each operation."""
         runs = []
         for seed in range(RUNS):
-            noise = Noise(self._place.precision, seed)
+            noise = Noise(self._target.precision, seed)
             with noise:
                 runs.append(dict(self._run(call, self._exact)))
         return runs, noise
 
-    def _run(self, call: Call, place: ComputePlace) -> Result:
-        return run_alone(call, self._state, place, with_grads=self._with_grads)
+    def _run(self, call: Call, target: ComputeTarget) -> Result:
+        return run_alone(call, self._state, target, with_grads=self._with_grads)

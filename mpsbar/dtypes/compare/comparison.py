@@ -14,19 +14,26 @@ import torch
 from .checking import Checker, ModuleVerdict
 from .measuring import Timing, measure_time, measuring_peak, read_free_memory, time_modules
 from .model_state import ModelState, RandomState, run_then_restore
-from .place import ComputePlace, build_places, find_device, parse_dtype
 from .recording import Call, CallRecorder, Hooks, choose_calls
 from .results import Comparison, DtypeResult, build_comparison
 from .same_random import SameRandom
 from .structures import list_tensors, map_tensors
+from .target import ComputeTarget, build_targets, find_device, parse_dtype
 from .task import Task
 from .text import mark
 from .tolerance import RUNS, Difference, Noise, judge, measure
-from .whole_run import Watch, WholeRun, catching_fallbacks, describe, is_elsewhere, is_out_of_memory
+from .whole_run import (
+    RunHooks,
+    WholeRun,
+    catching_fallbacks,
+    describe,
+    is_elsewhere,
+    is_out_of_memory,
+)
 
 DTYPES = ("float32", "float16", "bfloat16", "autocast")
-_MOST_CALLS = 4  # of one module that are checked alone
-_MOST_RECORDED = 8 << 30
+_MAX_CALLS = 4  # of one module that are checked alone
+_MAX_RECORDED = 8 << 30
 _TIMING_SECONDS = 1.0
 _ROOM = 1.25  # activations and temporary copies, beside the parameters
 # A whole run with noise is left out where the plain one takes longer.
@@ -61,13 +68,13 @@ def compare(  # noqa: PLR0913 - options with names
     if copy:
         model, inputs, keywords = copying.deepcopy((model, inputs, keywords))
     task = Task(model, inputs, keywords)
-    target = str(device or find_device())
-    session = _ComparisonRun(task, target, parse_dtype(reference), piecewise, timing)
+    device = str(device or find_device())
+    session = _ComparisonRun(task, device, parse_dtype(reference), piecewise, timing)
     session.on_progress = on_progress or (lambda *_: None)
-    places = build_places(dtypes, target)
+    targets = build_targets(dtypes, device)
     session.on_partial = on_partial or (lambda _: None)
-    run_then_restore(lambda: session.run(places), session.restore)
-    return session.build(places)
+    run_then_restore(lambda: session.run(targets), session.restore)
+    return session.build(targets)
 
 
 class _ComparisonRun:
@@ -77,7 +84,7 @@ class _ComparisonRun:
         self, task: Task, device: str, dtype: torch.dtype, piecewise: bool | None, timing: bool
     ) -> None:
         self.task, self.device, self.timing = task, device, timing
-        self.reference = ComputePlace("cpu", dtype)
+        self.reference = ComputeTarget("cpu", dtype)
         self.on_progress: OnProgress = lambda *_: None
         self.on_partial: Callable[[Comparison], None] = lambda _: None
         self.results: dict[str, DtypeResult] = {}
@@ -107,27 +114,27 @@ class _ComparisonRun:
         self._random.restore()
         torch.set_default_dtype(self._default)
 
-    def build(self, places: dict[str, ComputePlace]) -> Comparison:
-        return build_comparison(self, places)
+    def build(self, targets: dict[str, ComputeTarget]) -> Comparison:
+        return build_comparison(self, targets)
 
-    def run(self, places: dict[str, ComputePlace]) -> None:
+    def run(self, targets: dict[str, ComputeTarget]) -> None:
         _stop_dropout_of_recurrent(self.state)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # each would come a dozen times; fall-backs are counted
             self._record()
-            for name, place in places.items():
-                self.results[name] = self._compare(name, place)
-                self.on_partial(self.build(places))
+            for name, target in targets.items():
+                self.results[name] = self._compare(name, target)
+                self.on_partial(self.build(targets))
 
     def _decide_piecewise(self, piecewise: bool | None) -> bool:
-        """What the user chose; else piece by piece where the model does not fit twice."""
+        """Returns what the user chose; else True where the model does not fit twice."""
         if piecewise is not None:
             return piecewise
-        place = ComputePlace(self.device, torch.float32)
+        target = ComputeTarget(self.device, torch.float32)
         pairs = (
-            [(self.device, place)]
+            [(self.device, target)]
             if self.device == "cpu"
-            else [("cpu", self.reference), (self.device, place)]
+            else [("cpu", self.reference), (self.device, target)]
         )
         for device, where in pairs:
             free = read_free_memory(device)
@@ -138,11 +145,11 @@ class _ComparisonRun:
 
     @contextlib.contextmanager
     def _prepared(
-        self, place: ComputePlace, *, same_random: bool = True
+        self, target: ComputeTarget, *, same_random: bool = True
     ) -> Iterator[Callable[[], Any]]:
-        """A function that runs the task at `place`; parameters are there for as long."""
-        lend = self.state.lend_in_turn if self.piecewise else self.state.lend
-        given = place.convert_all((self.task.args, self.task.kwargs))
+        """Yields a function that runs the task on `target`, where the parameters are meanwhile."""
+        lend = self.state.lend_piecewise if self.piecewise else self.state.lend
+        given = target.convert_all((self.task.args, self.task.kwargs))
 
         def run() -> Any:
             torch.set_rng_state(self._seed)
@@ -151,23 +158,23 @@ class _ComparisonRun:
                 if same_random:
                     stack.enter_context(SameRandom())
                 stack.enter_context(torch.set_grad_enabled(self.task.is_training))
-                stack.enter_context(place.computing())
+                stack.enter_context(target.computing())
                 return self.task.run(args, kwargs)
 
-        with lend(place):
+        with lend(target):
             yield run
 
     def _record(self) -> None:
         """Run the task on the CPU, and time it."""
         self.on_progress("cpu", 0, 1)
-        self._run_in_turn(self._record_calls)
+        self._run_piecewise(self._record_calls)
         if self.timing and not self.piecewise:
             with self._prepared(self.reference, same_random=False) as run:
                 self.cpu_timing = measure_time(run, "cpu", _TIMING_SECONDS)
                 self.cpu_modules = time_modules(run, self.state.names, "cpu")
 
     def _record_calls(self) -> None:
-        most = min(_MOST_RECORDED, (read_free_memory("cpu") or 2 * _MOST_RECORDED) // 2)
+        most = min(_MAX_RECORDED, (read_free_memory("cpu") or 2 * _MAX_RECORDED) // 2)
         recorder = CallRecorder(self.state.names, most, self.task.is_training)
         with self._prepared(self.reference) as run:
             with Hooks(self.state.modules, recorder.before, recorder.after):
@@ -175,86 +182,86 @@ class _ComparisonRun:
             self.gradients = self.task.gradients()
         self.calls = recorder.calls
 
-    def _run_in_turn(self, action: Callable[[], None]) -> None:
-        """Piece by piece, repeat a run that fails with more stand-ins, while there are more."""
+    def _run_piecewise(self, action: Callable[[], None]) -> None:
+        """Repeats a piecewise run that fails with more stand-ins, while there are more."""
         while True:
             try:
                 return action()
             except (RuntimeError, TypeError, ValueError):
-                if not (self.piecewise and self.state.lend_more_in_turn()):
+                if not (self.piecewise and self.state.lend_submodules_too()):
                     raise
 
-    def _compare(self, name: str, place: ComputePlace) -> DtypeResult:
+    def _compare(self, name: str, target: ComputeTarget) -> DtypeResult:
         result = DtypeResult(name)
         for call in self.calls:
             call.input_dtypes = call.output_dtypes = None
-        whole = self._run_whole(name, place, result)
+        whole = self._run_whole(name, target, result)
         result.whole = whole
-        self._check_alone(name, place, result)
+        self._check_alone(name, target, result)
         if whole.raised is None and whole.not_run is None and not result.culprits:
-            self._check_output(place, result, whole)
+            self._check_output(target, result, whole)
         if self.timing and not self.piecewise and whole.raised is None:
-            self._measure(place, result)
+            self._measure(target, result)
         return result
 
-    def _run_whole(self, name: str, place: ComputePlace, result: DtypeResult) -> WholeRun:
+    def _run_whole(self, name: str, target: ComputeTarget, result: DtypeResult) -> WholeRun:
         self.on_progress(name, 0, len(self.calls))
-        watch = Watch(self.state.names, self.calls)
+        run_hooks = RunHooks(self.state.names, self.calls)
 
-        def run_watched() -> None:
-            nonlocal watch
-            watch = Watch(self.state.names, self.calls)
-            hooks = Hooks(self.state.modules, watch.before, watch.after)
+        def run_with_hooks() -> None:
+            nonlocal run_hooks
+            run_hooks = RunHooks(self.state.names, self.calls)
+            hooks = Hooks(self.state.modules, run_hooks.before, run_hooks.after)
             measuring = measuring_peak(self.device, self.state.modules)
-            with measuring as peak, self._prepared(place) as run:
-                with hooks, catching_fallbacks(watch):
-                    watch.seen.output = map_tensors(run(), lambda tensor: tensor.detach().cpu())
-                watch.seen.gradients = self.task.gradients()
+            with measuring as peak, self._prepared(target) as run:
+                with hooks, catching_fallbacks(run_hooks):
+                    run_hooks.seen.output = map_tensors(run(), lambda tensor: tensor.detach().cpu())
+                run_hooks.seen.gradients = self.task.gradients()
             if not self.piecewise:
                 result.peak = peak
 
         try:
-            self._run_in_turn(run_watched)
+            self._run_piecewise(run_with_hooks)
         except Exception as error:  # noqa: BLE001 - whatever the model raises is the answer
-            place_of_error = (watch.path[-1] if watch.path else "", describe(error))
+            failure = (run_hooks.path[-1] if run_hooks.path else "", describe(error))
             if self.piecewise and is_elsewhere(error):
-                watch.seen.not_run = place_of_error
+                run_hooks.seen.not_run = failure
             else:
-                watch.seen.raised = place_of_error
-            watch.seen.is_out_of_memory = is_out_of_memory(error)
+                run_hooks.seen.raised = failure
+            run_hooks.seen.is_out_of_memory = is_out_of_memory(error)
         else:
-            result.take_gradients(self.gradients, watch.seen.gradients)
-        return watch.seen
+            result.take_gradients(self.gradients, run_hooks.seen.gradients)
+        return run_hooks.seen
 
-    def _check_alone(self, name: str, place: ComputePlace, result: DtypeResult) -> None:
-        checker = Checker(self.state, place, self.reference, self.task.is_training)
+    def _check_alone(self, name: str, target: ComputeTarget, result: DtypeResult) -> None:
+        checker = Checker(self.state, target, self.reference, self.task.is_training)
         verdicts: list[ModuleVerdict] = list(checker.check_parameters())
-        chosen = list(choose_calls(self.calls, _MOST_CALLS))
+        chosen = list(choose_calls(self.calls, _MAX_CALLS))
         for number, call in enumerate(chosen):
             self.on_progress(name, number, len(chosen))
             verdicts.append(checker.check(call))
         result.take_verdicts(verdicts)
 
-    def _check_output(self, place: ComputePlace, result: DtypeResult, whole: WholeRun) -> None:
-        """Whether outputs or gradients differ more than rounding in all modules explains."""
+    def _check_output(self, target: ComputeTarget, result: DtypeResult, whole: WholeRun) -> None:
+        """Finds outputs and gradients that differ more than rounding in all modules explains."""
         got = _label_results(whole.output, whole.gradients)
         right = _label_results(self.output, self.gradients)
-        suspects = [
+        candidates = [
             key
             for key, tensor in got.items()
             if key in right
-            and not measure(key[0], tensor, right[key], place.precision).is_explained
+            and not measure(key[0], tensor, right[key], target.precision).is_explained
         ]
-        if not suspects:
+        if not candidates:
             return
         if self.cpu_timing is not None and self.cpu_timing.seconds > _LONG_RUN:
             result.notes.append(
                 mark("a run takes long: modules were judged, the whole result was not")
             )
             return
-        exactly, disturbed, noise = self._disturb(place)
+        exactly, disturbed, noise = self._disturb(target)
         found = []
-        for key in suspects:
+        for key in candidates:
             label, runs = key[0], [run[key] for run in disturbed if key in run]
             if key in exactly:
                 # The derivative of a ReLU jumps, and those of others.
@@ -265,22 +272,24 @@ class _ComparisonRun:
             wrong = [difference for difference in wrong if not difference.nonfinite]
         result.unexplained = min(wrong, key=_rank, default=None)
 
-    def _disturb(self, place: ComputePlace) -> tuple[_Results, list[_Results], Noise]:
+    def _disturb(self, target: ComputeTarget) -> tuple[_Results, list[_Results], Noise]:
         """Run the task exactly on the CPU, then a few times with random errors in it."""
-        exact = replace(self.reference, exact=True, rounded=None if place.autocast else place.dtype)
+        exact = replace(
+            self.reference, exact=True, rounded=None if target.autocast else target.dtype
+        )
         with self._prepared(exact) as run:
             right = _label_results(run(), self.task.gradients())
             disturbed = []
             for seed in range(RUNS):
-                noise = Noise(place.precision, seed)
+                noise = Noise(target.precision, seed)
                 with noise:
                     output = run()
                 disturbed.append(_label_results(output, self.task.gradients()))
         return right, disturbed, noise
 
-    def _measure(self, place: ComputePlace, result: DtypeResult) -> None:
+    def _measure(self, target: ComputeTarget, result: DtypeResult) -> None:
         try:
-            with self._prepared(place, same_random=False) as run:
+            with self._prepared(target, same_random=False) as run:
                 result.timing = measure_time(run, self.device, _TIMING_SECONDS)
                 result.modules = time_modules(run, self.state.names, self.device)
         except Exception as error:  # noqa: BLE001 - attention's dropout may be refused, for example

@@ -1,4 +1,4 @@
-"""How much memory this computer has left, in a Python that may have nothing but torch."""
+"""Reads how much memory this computer has left, in a Python that may have only torch."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from typing import Any, Callable
 import torch
 
 from .free_ram import read_free_ram
-from .place import synchronize
 from .recording import Hooks
+from .target import synchronize
 
 _ROUNDS = 7
 _ROUND_SECONDS = 0.02  # shorter ones measure the clock and the queue, not the model
@@ -30,7 +30,7 @@ class Timing:
 
 
 def measure_time(run: Callable[[], Any], device: str, budget: float) -> Timing:
-    """At least three rounds, more while `budget` seconds last; each round is synchronised once."""
+    """Times three rounds, and more while `budget` seconds last, each synchronised once."""
     run()  # the first ones compile kernels and fill caches
     synchronize(device)
     once = min(_time_round(run, device, 1) for _ in range(3))
@@ -55,7 +55,7 @@ def _time_round(run: Callable[[], Any], device: str, inner: int) -> float:
 def time_modules(
     run: Callable[[], Any], names: dict[torch.nn.Module, str], device: str, repeats: int = 3
 ) -> dict[str, float]:
-    """Seconds in each module with all below it: the best of a few runs, synchronised each time."""
+    """Times each module with all below it: the best of a few runs, synchronised each time."""
     totals: list[dict[str, float]] = []
     for _ in range(repeats):
         seconds: dict[str, float] = {}
@@ -89,7 +89,7 @@ class Peak:
 
 @contextmanager
 def measuring_peak(device: str, modules: list[torch.nn.Module]) -> Iterator[Peak]:
-    """Filled at the end of the `with`; unknown on the CPU, where torch does not count."""
+    """Yields a Peak that is filled at the end; unknown on the CPU, where torch does not count."""
     kind = torch.device(device).type
     memory = _memory_of(kind)
     if memory is None and kind != "mps":
@@ -115,7 +115,7 @@ def _counted_by_torch(memory: Any) -> Iterator[Peak]:
 
 @contextmanager
 def _sampling_mps(modules: list[torch.nn.Module]) -> Iterator[Peak]:
-    """torch before 2.13 counts no peak on MPS, but says how much is allocated now."""
+    """Samples what is allocated: torch before 2.13 counts no peak on MPS."""
     before = largest = int(torch.mps.current_allocated_memory())
     peak = Peak(is_sampled=True)
 
@@ -130,7 +130,7 @@ def _sampling_mps(modules: list[torch.nn.Module]) -> Iterator[Peak]:
 
 
 def _memory_of(kind: str) -> Any:
-    """The module that counts peaks: torch.cuda, or torch.accelerator, on MPS from torch 2.13."""
+    """Returns the module that counts peaks: torch.cuda or torch.accelerator (MPS: 2.13)."""
     if kind == "cuda":
         return torch.cuda
     memory: Any = getattr(torch, "accelerator", None)
@@ -144,7 +144,7 @@ def _memory_of(kind: str) -> Any:
 
 
 def read_free_memory(device: str) -> int | None:
-    """Bytes that tensors may still take there; None where it cannot be read."""
+    """Returns the bytes that tensors may still take there; None if it cannot be read."""
     kind = torch.device(device).type
     try:
         if kind == "cuda":

@@ -17,13 +17,13 @@ from typing import Any, Callable, Optional
 import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]
 
-from .held_objects import HeldObjects, put_back_content
-from .place import ComputePlace
+from .module_objects import ModuleObjects, put_back_content
 from .recording import Hooks
 from .structures import clone_tensor
+from .target import ComputeTarget
 
 # Tensors that are no buffers are copied, up to this in all, in case forward() writes into them.
-_MOST_COPIED = 256 << 20
+_MAX_COPIED = 256 << 20
 
 
 # Name, tensor, its version and a copy of it; no copy: it is too large.
@@ -37,10 +37,10 @@ class ModelState:
         self.names = _name_modules(roots)
         self.modules = list(self.names)
         self._attributes = {module: dict(vars(module)) for module in self.modules}
-        self._held = {module: HeldObjects(module) for module in self.modules}
+        self._objects = {module: ModuleObjects(module) for module in self.modules}
         self._lost: dict[str, None] = {}  # in words, in order
-        self._running: list[torch.nn.Module] = []  # while lent in turn, the innermost last
-        self._lent_whole: set[torch.nn.Module] = set()  # in turn, with all of their submodules
+        self._running: list[torch.nn.Module] = []  # while lent piecewise, the innermost last
+        self._lent_whole: set[torch.nn.Module] = set()  # piecewise, with all of their submodules
         self._values_to_restore: list[tuple[dict[str, Any], str, Any]] = []
         self._tensors = {id(t): t for module in self.modules for t in _own_tensors(module)}
         self._grads = [(t, t.grad) for t in self._tensors.values() if t.is_leaf]
@@ -51,9 +51,9 @@ class ModelState:
     def count_parameters(self) -> int:
         return sum(t.numel() for t in self._tensors.values() if isinstance(t, torch.nn.Parameter))
 
-    def count_bytes(self, place: ComputePlace) -> int:
-        """How much memory the stand-ins of all parameters and buffers take."""
-        size = torch.empty(0, dtype=place.dtype).element_size()
+    def count_bytes(self, target: ComputeTarget) -> int:
+        """Returns how much memory the stand-ins of all parameters and buffers take."""
+        size = torch.empty(0, dtype=target.dtype).element_size()
         return sum(
             t.numel() * (size if t.is_floating_point() else t.element_size())
             for t in self._tensors.values()
@@ -61,26 +61,28 @@ class ModelState:
 
     @contextlib.contextmanager
     def lend(
-        self, place: ComputePlace, modules: Iterable[torch.nn.Module] | None = None
+        self, target: ComputeTarget, modules: Iterable[torch.nn.Module] | None = None
     ) -> Iterator[None]:
-        """Give these modules (None: all) stand-ins at `place` for their tensors."""
+        """Give these modules (None: all) stand-ins on `target` for their tensors."""
         chosen = self.modules if modules is None else list(modules)
         try:
-            self._lend(place, chosen)
+            self._lend(target, chosen)
             yield
         finally:
             self.put_back(chosen)
 
-    def _lend(self, place: ComputePlace, chosen: list[torch.nn.Module]) -> dict[int, torch.Tensor]:
+    def _lend(
+        self, target: ComputeTarget, chosen: list[torch.nn.Module]
+    ) -> dict[int, torch.Tensor]:
         tensors = {id(t): t for module in chosen for t in _own_tensors(module)}
-        made = {key: _stand_in(tensor, place) for key, tensor in tensors.items()}
+        made = {key: _stand_in(tensor, target) for key, tensor in tensors.items()}
         for module in chosen:
             _replace(module, made)
         return {id(made[key]): tensor for key, tensor in tensors.items()}
 
     @contextlib.contextmanager
-    def lend_in_turn(self, place: ComputePlace) -> Iterator[None]:
-        """Each module has stand-ins only while it runs: for a model that does not fit twice."""
+    def lend_piecewise(self, target: ComputeTarget) -> Iterator[None]:
+        """Lends stand-ins to each module only while it runs, if a model does not fit twice."""
         lent: list[tuple[list[torch.nn.Module], dict[int, torch.Tensor]]] = []
         having: set[torch.nn.Module] = set()
 
@@ -88,7 +90,7 @@ class ModelState:
             wanted = module.modules() if module in self._lent_whole else [module]
             chosen = [each for each in wanted if each in self.names and each not in having]
             self._running.append(module)
-            lent.append((chosen, self._lend(place, chosen)))
+            lent.append((chosen, self._lend(target, chosen)))
             having.update(chosen)
 
         def after(*_: Any) -> None:
@@ -105,7 +107,7 @@ class ModelState:
         finally:
             self.put_back()
 
-    def lend_more_in_turn(self) -> bool:
+    def lend_submodules_too(self) -> bool:
         """After an error: the module that ran may use the weight of a submodule. From now on it
         gets the stand-ins of its submodules too; False: it had them, or has no submodules."""
         failed = self._running[-1] if self._running else None
@@ -119,7 +121,7 @@ class ModelState:
         for module in self.modules if modules is None else modules:
             vars(module).clear()
             vars(module).update(self._attributes[module])
-            for name, value, content in self._held[module].contents:
+            for name, value, content in self._objects[module].contents:
                 try:
                     put_back_content(value, content)
                 except Exception:  # noqa: BLE001 - a class of the user's own that refuses
@@ -139,20 +141,20 @@ class ModelState:
         for tensor, grad in self._grads:
             tensor.grad = grad
         self._undo_writes()
-        for module, held in self._held.items():
-            if not held.is_complete:
+        for module, objects in self._objects.items():
+            if not objects.is_complete:
                 name = self.names[module] or "the model"
                 self._lost[f"{name} holds too many objects: not all were watched"] = None
         return list(self._lost)
 
     def _watch_tensors(self) -> list[_Watched]:
-        """Name, version and, up to a size, a copy of each tensor that is not lent."""
+        """Lists name, version and, up to a size, a copy of each tensor that is not lent."""
         watched: list[_Watched] = [
             ("a parameter or buffer", t, t._version, None) for t in self._tensors.values()
         ]
-        seen, left = set(self._tensors), _MOST_COPIED
-        for module, held in self._held.items():
-            for name, tensor in held.tensors.items():
+        seen, left = set(self._tensors), _MAX_COPIED
+        for module, objects in self._objects.items():
+            for name, tensor in objects.tensors.items():
                 if id(tensor) in seen or tensor.is_inference():
                     continue
                 seen.add(id(tensor))
@@ -163,7 +165,7 @@ class ModelState:
         return watched
 
     def _undo_writes(self) -> None:
-        """Of tensors that forward() wrote into although they were not lent."""
+        """Undoes writes of forward() into tensors that were not lent."""
         for name, tensor, version, copied in self._versions:
             if tensor._version == version:
                 continue
@@ -191,17 +193,17 @@ def _own_tensors(module: torch.nn.Module) -> list[torch.Tensor]:
     return [tensor for tensor in both if tensor is not None]
 
 
-def _stand_in(tensor: torch.Tensor, place: ComputePlace) -> torch.Tensor:
+def _stand_in(tensor: torch.Tensor, target: ComputeTarget) -> torch.Tensor:
     if isinstance(tensor, UninitializedTensorMixin):
         raise ValueError("a lazy module has no parameters yet: run the model once, then compare")
-    made = place.convert(tensor)
+    made = target.convert(tensor)
     if isinstance(tensor, torch.nn.Parameter):
         return torch.nn.Parameter(made, requires_grad=tensor.requires_grad)
     return made
 
 
 def _replace(module: torch.nn.Module, made: dict[int, torch.Tensor]) -> None:
-    """Also where the module keeps a list of its parameters, as nn.LSTM does."""
+    """Replaces tensors in the module's lists too: nn.LSTM keeps one of its parameters."""
     for value in list(vars(module).values()):
         if isinstance(value, dict):
             for key, part in value.items():

@@ -73,7 +73,7 @@ class CallRecorder:
         return map_tensors(value, self._copy)
 
     def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The output of one module is most often the input of the next: it is copied once."""
+        """Copies a tensor once: the output of one module is most often the input of the next."""
         key = (tensor.data_ptr(), tensor._version, tensor.shape, tensor.stride(), tensor.dtype)
         found = self._copies.get(key)
         if found is None:
@@ -111,7 +111,7 @@ class Hooks:
 
 
 def choose_calls(calls: list[Call], most: int) -> Iterator[Call]:
-    """The first few calls of each module and its last: a layer of a loop is called very often."""
+    """Chooses the first few calls of each module and its last: loops call a layer very often."""
     totals: dict[torch.nn.Module, int] = {}
     for call in calls:
         totals[call.module] = max(totals.get(call.module, 0), call.number + 1)

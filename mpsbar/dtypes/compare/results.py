@@ -12,13 +12,14 @@ import torch
 
 from .checking import ModuleVerdict
 from .measuring import Peak, Timing
+from .render import render_html, render_text
 from .structures import list_tensors
 from .task import find_loss
-from .text import build_headline, render_html, render_text, say_headline
+from .text import build_headline, say_headline
 from .tolerance import STEPS, Difference, find_errors
 from .whole_run import WholeRun
 
-_MOST_LISTED = 50
+_MAX_LISTED = 50
 
 
 class Comparison:
@@ -29,7 +30,7 @@ class Comparison:
 
     @property
     def headline(self) -> str:
-        """One sentence a dtype, as print() words it; `to_dict()` has it in English."""
+        """A sentence for each dtype, as print() words it; `to_dict()` has it in English."""
         return say_headline(self.data)
 
     def to_dict(self) -> dict[str, Any]:
@@ -85,7 +86,7 @@ class DtypeResult:
             self.gradients[name] = math.inf if missing else float(error.max()) / usual
 
 
-def build_comparison(session: Any, places: dict[str, Any]) -> Comparison:
+def build_comparison(session: Any, targets: dict[str, Any]) -> Comparison:
     """Build the result of a finished run; every number is finite or None, as JSON requires."""
     data = {
         "schema": 1,
@@ -103,8 +104,8 @@ def build_comparison(session: Any, places: dict[str, Any]) -> Comparison:
         "piecewise": session.piecewise,
         "steps": STEPS,
         "dtypes": {
-            name: _build_dtype(session, session.results[name], place)
-            for name, place in places.items()
+            name: _build_dtype(session, session.results[name], target)
+            for name, target in targets.items()
             if name in session.results
         },
         "slowest": _build_slowest(session),
@@ -115,16 +116,16 @@ def build_comparison(session: Any, places: dict[str, Any]) -> Comparison:
     return Comparison(_finite(data))
 
 
-def _build_dtype(session: Any, result: DtypeResult, place: Any) -> dict[str, Any]:
+def _build_dtype(session: Any, result: DtypeResult, target: Any) -> dict[str, Any]:
     whole = result.whole or WholeRun()
     base = session.results.get("float32")
     cpu = session.cpu_timing
     return {
         "state": _find_state(result, whole),
-        "eps": torch.finfo(place.precision).eps,
-        "largest_number": torch.finfo(place.precision).max,
-        "culprits": [_build_verdict(verdict) for verdict in result.culprits[:_MOST_LISTED]],
-        "followers": _find_followers(result, whole, place),
+        "eps": torch.finfo(target.precision).eps,
+        "largest_number": torch.finfo(target.precision).max,
+        "culprits": [_build_verdict(verdict) for verdict in result.culprits[:_MAX_LISTED]],
+        "followers": _find_followers(result, whole, target),
         "raised": _pair(whole.raised, "text"),
         "not_run": _pair(whole.not_run, "text"),
         "out_of_memory": whole.is_out_of_memory,
@@ -138,7 +139,7 @@ def _build_dtype(session: Any, result: DtypeResult, place: Any) -> dict[str, Any
         "loss": _loss(whole.output) if session.task.is_training else None,
         "gradients": _build_gradients(result) if session.task.is_training else None,
         "checked": result.checked,
-        "unchecked": [{"module": v.name, "text": v.text} for v in result.unchecked[:_MOST_LISTED]],
+        "unchecked": [{"module": v.name, "text": v.text} for v in result.unchecked[:_MAX_LISTED]],
         "seconds": result.timing.seconds if result.timing else None,
         "spread": result.timing.spread if result.timing else None,
         "runs": result.timing.runs if result.timing else None,
@@ -171,20 +172,22 @@ def _build_verdict(verdict: ModuleVerdict) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _find_followers(result: DtypeResult, whole: WholeRun, place: Any) -> list[str]:
-    """Modules that differ in the whole run and agree alone: only their input was wrong."""
+def _find_followers(result: DtypeResult, whole: WholeRun, target: Any) -> list[str]:
+    """Finds modules that differ in the whole run and agree alone: only their input was wrong."""
     if not any(verdict.kind in ("differs", "NaN", "Inf") for verdict in result.culprits):
         return []
     least = max(
         (v.difference.tolerance or 0.0 for v in result.culprits if v.difference), default=0.0
     )
-    least = max(least, STEPS * torch.finfo(place.precision).eps)
-    guilty = {verdict.name for verdict in result.culprits}
-    return [name for name, error in whole.errors.items() if error > least and name not in guilty]
+    least = max(least, STEPS * torch.finfo(target.precision).eps)
+    culprit_names = {verdict.name for verdict in result.culprits}
+    return [
+        name for name, error in whole.errors.items() if error > least and name not in culprit_names
+    ]
 
 
 def _build_output(right: Any, got: Any) -> dict[str, Any] | None:
-    """The worst of all outputs, and how often the largest score is that of the same class."""
+    """Finds the worst of all outputs, and how often the largest score is of the same class."""
     errors = [
         (float(error.max()) / usual, float(error.median()) / usual)
         for g, r in zip(list_tensors(got), list_tensors(right))
@@ -199,7 +202,7 @@ def _build_output(right: Any, got: Any) -> dict[str, Any] | None:
 
 
 def _same_top1(right: Any, got: Any) -> float | None:
-    """For scores of classes: `logits`, or a single output with one row an example."""
+    """Compares scores of classes: `logits`, or a single output with a row for each example."""
     pairs = [_find_logits(value) for value in (right, got)]
     if not all(isinstance(value, torch.Tensor) for value in pairs):
         return None
@@ -213,7 +216,7 @@ def _same_top1(right: Any, got: Any) -> float | None:
 
 
 def _find_logits(value: Any) -> Any:
-    """Of a ModelOutput, or of a dictionary; else the value itself."""
+    """Returns the logits of a ModelOutput or a dictionary; else the value itself."""
     if isinstance(value, dict) and "logits" in value:
         return value["logits"]
     return getattr(value, "logits", value)
@@ -225,12 +228,12 @@ def _build_gradients(result: DtypeResult) -> dict[str, Any]:
         "compared": len(result.gradients),
         "worst": worst,
         "largest": result.gradients[worst] if worst is not None else None,
-        "missing": result.missing_gradients[:_MOST_LISTED],
+        "missing": result.missing_gradients[:_MAX_LISTED],
     }
 
 
 def _build_slowest(session: Any) -> list[dict[str, Any]]:
-    """Time of the modules that have no submodules, the slowest first."""
+    """Lists the modules without submodules with their times, the slowest first."""
     leaves = {name: m for m, name in session.state.names.items() if not any(m.children())}
     rows = []
     for name, module in leaves.items():
@@ -239,7 +242,7 @@ def _build_slowest(session: Any) -> list[dict[str, Any]]:
         if any(value is not None for value in seconds.values()):
             rows.append({"module": name, "type": type(module).__name__, "seconds": seconds})
     rows.sort(key=lambda row: -max(value or 0.0 for value in row["seconds"].values()))
-    return rows[:_MOST_LISTED]
+    return rows[:_MAX_LISTED]
 
 
 def _speed(base: Timing | None, timing: Timing | None) -> float | None:
@@ -260,7 +263,7 @@ def _loss(output: Any) -> float | None:
 
 
 def _finite(value: Any) -> Any:
-    """JSON has no infinity."""
+    """Replaces infinity and NaN, which JSON does not have, by None."""
     if isinstance(value, dict):
         return {str(key): _finite(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):

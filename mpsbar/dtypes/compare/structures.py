@@ -18,16 +18,16 @@ _OPAQUE = (
     torch.nn.Module, torch.Generator, types.ModuleType, types.FunctionType, types.MethodType,
 )  # fmt: skip
 
-Change = Callable[[torch.Tensor], Any]
+Convert = Callable[[torch.Tensor], Any]
 
 
-def map_tensors(value: Any, change: Change) -> Any:
-    """A copy of `value` with every tensor changed; what holds no tensor is handed on as it is."""
-    return _map(value, change, {}, 0)
+def map_tensors(value: Any, convert: Convert) -> Any:
+    """Returns a copy with every tensor converted; a part without tensors is used as it is."""
+    return _map(value, convert, {}, 0)
 
 
 def list_tensors(value: Any) -> list[torch.Tensor]:
-    """Every tensor in `value`, in a fixed order; one that occurs twice is there twice."""
+    """Lists every tensor in `value` in a fixed order; one that occurs twice is listed twice."""
     found: list[torch.Tensor] = []
 
     def note(tensor: torch.Tensor) -> torch.Tensor:
@@ -38,34 +38,34 @@ def list_tensors(value: Any) -> list[torch.Tensor]:
     return found
 
 
-def _map(value: Any, change: Change, done: dict[int, Any], depth: int) -> Any:
+def _map(value: Any, convert: Convert, done: dict[int, Any], depth: int) -> Any:
     if isinstance(value, torch.Tensor):
-        return change(value)
+        return convert(value)
     if isinstance(value, _OPAQUE) or depth > _DEEPEST:
         return value
     if id(value) in done:
         return done[id(value)]
-    made = _map_container(value, lambda part: _map(part, change, done, depth + 1))
+    made = _map_container(value, lambda part: _map(part, convert, done, depth + 1))
     done[id(value)] = made
     return made
 
 
-def _map_container(value: Any, change: Callable[[Any], Any]) -> Any:
+def _map_container(value: Any, convert: Callable[[Any], Any]) -> Any:
     if isinstance(value, PackedSequence):  # its batch sizes stay on the CPU
         return PackedSequence(
-            change(value.data), value.batch_sizes, change(value.sorted_indices),
-            change(value.unsorted_indices),
+            convert(value.data), value.batch_sizes, convert(value.sorted_indices),
+            convert(value.unsorted_indices),
         )  # fmt: skip
     if isinstance(value, tuple):
-        parts = [change(part) for part in value]
+        parts = [convert(part) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else _rebuild(value, parts)
     if isinstance(value, (list, set, frozenset)):
-        return _rebuild(value, [change(part) for part in value])
+        return _rebuild(value, [convert(part) for part in value])
     if isinstance(value, MutableMapping):
-        return _map_mapping(value, change)
+        return _map_mapping(value, convert)
     if isinstance(value, Mapping):
-        return {key: change(part) for key, part in value.items()}
-    return _map_object(value, change)
+        return {key: convert(part) for key, part in value.items()}
+    return _map_object(value, convert)
 
 
 def _rebuild(value: Any, parts: list[Any]) -> Any:
@@ -76,26 +76,26 @@ def _rebuild(value: Any, parts: list[Any]) -> Any:
         return tuple(parts) if isinstance(value, tuple) else parts
 
 
-def _map_mapping(value: Any, change: Callable[[Any], Any]) -> Any:
+def _map_mapping(value: Any, convert: Callable[[Any], Any]) -> Any:
     """transformers' ModelOutput keeps its items as attributes too: setting an item sets both."""
     made = copy.copy(value)
     for key in list(value):
-        made[key] = change(value[key])
+        made[key] = convert(value[key])
     return made
 
 
-def _map_object(value: Any, change: Callable[[Any], Any]) -> Any:
-    """A dataclass, a cache of keys and values, or any plain object with attributes."""
+def _map_object(value: Any, convert: Callable[[Any], Any]) -> Any:
+    """Maps a dataclass, a cache of keys and values, or any plain object with attributes."""
     fields = getattr(value, "__dict__", None)
     if dataclasses.is_dataclass(value) and fields is None:
         fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     if not fields:
         return value
-    changed = {name: change(part) for name, part in fields.items()}
-    if all(changed[name] is part for name, part in fields.items()):
+    converted = {name: convert(part) for name, part in fields.items()}
+    if all(converted[name] is part for name, part in fields.items()):
         return value
     made = copy.copy(value)
-    for name, part in changed.items():
+    for name, part in converted.items():
         object.__setattr__(made, name, part)
     return made
 
@@ -103,7 +103,7 @@ def _map_object(value: Any, change: Callable[[Any], Any]) -> Any:
 def clone_tensor(
     tensor: torch.Tensor, device: str | None = None, dtype: torch.dtype | None = None
 ) -> torch.Tensor:
-    """The same values with the same strides, so that what a kernel makes of them is the same.
+    """Copies values and strides, so that a kernel does the same with the copy.
 
     The dtype is changed where the tensor is: a device without float64 cannot even receive it.
     """
@@ -117,7 +117,7 @@ def clone_tensor(
 
 
 def _overlaps(tensor: torch.Tensor) -> bool:
-    """Whether two elements share memory, as in an expanded tensor."""
+    """Returns whether two elements share memory, as in an expanded tensor."""
     reach = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
         if size > 1 and stride < reach:

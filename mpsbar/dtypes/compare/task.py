@@ -29,7 +29,7 @@ class Task:
         return type(self.subject).__name__
 
     def run(self, args: Any, kwargs: Any) -> Any:
-        """The output; for a step also backward, unless the step did that itself."""
+        """Returns the output; runs backward for a step, unless the step did that itself."""
         for parameter in self._list_parameters():
             parameter.grad = None  # of the run before this one
         output = self.subject(*args, **kwargs)
@@ -57,7 +57,7 @@ class Task:
 
 
 def find_loss(output: Any) -> torch.Tensor | None:
-    """The loss that a step returned: its `loss`, or its first single number with a gradient."""
+    """Finds the loss that a step returned: `loss`, or the first single number with a gradient."""
     named = getattr(output, "loss", None)
     if isinstance(named, torch.Tensor):
         return named
@@ -66,7 +66,7 @@ def find_loss(output: Any) -> torch.Tensor | None:
 
 
 def _unwrap(subject: Any) -> Any:
-    """The module inside torch.compile or DataParallel: hooks see nothing in compiled code."""
+    """Returns the module in torch.compile or DataParallel: hooks see nothing in compiled code."""
     for name in ("_orig_mod", "module"):
         is_wrapper = type(subject).__name__ in ("OptimizedModule", "DataParallel")
         inner = getattr(subject, name, None) if is_wrapper else None
@@ -79,8 +79,8 @@ def _find_roots(subject: Any, args: Any, kwargs: Any) -> dict[str, torch.nn.Modu
     if isinstance(subject, torch.nn.Module):
         return {"": subject}
     found: dict[str, torch.nn.Module] = {}
-    places = {**_closure(subject), **{str(i): arg for i, arg in enumerate(args)}, **kwargs}
-    for name, value in places.items():
+    targets = {**_closure(subject), **{str(i): arg for i, arg in enumerate(args)}, **kwargs}
+    for name, value in targets.items():
         model = _unwrap(value)
         if isinstance(model, torch.nn.Module) and model not in found.values():
             found[name] = model

@@ -84,7 +84,7 @@ class Noise(TorchDispatchMode):  # type: ignore[no-untyped-call,unused-ignore]
 
 
 def count_summed(name: str, args: Any, result: Any) -> int:
-    """How many numbers each number of the result is a sum of."""
+    """Counts the numbers that each number of the result is a sum of."""
     tensors = [part for part in args if isinstance(part, torch.Tensor)]
     if not tensors:
         return 1
@@ -146,7 +146,7 @@ def measure(label: str, got: torch.Tensor, right: torch.Tensor, dtype: torch.dty
 
 
 def find_errors(got: torch.Tensor, right: torch.Tensor) -> tuple[torch.Tensor, float, str | None]:
-    """Errors of all numbers, their usual size, and "NaN" or "Inf" where one should be a number."""
+    """Returns all errors, their usual size, and "NaN" or "Inf" where a number should be."""
     got, right = _wide(got), _wide(right)
     missing = torch.isfinite(right) & ~torch.isfinite(got)
     if bool(missing.any()):

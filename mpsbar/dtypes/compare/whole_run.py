@@ -34,7 +34,7 @@ class WholeRun:
     is_out_of_memory: bool = False
 
 
-class Watch:
+class RunHooks:
     """Hooks for the run on the device: compares each call with that of the reference run."""
 
     def __init__(self, names: dict[torch.nn.Module, str], calls: list[Call]) -> None:
@@ -82,12 +82,12 @@ class Watch:
 
 
 @contextlib.contextmanager
-def catching_fallbacks(watch: Watch) -> Iterator[None]:
+def catching_fallbacks(run_hooks: RunHooks) -> Iterator[None]:
     """Catch every warning of a CPU fallback with its module; torch itself shows only the first."""
     was_always = torch.is_warn_always_enabled()
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        warnings.showwarning = lambda message, *_, **__: watch.note_warning(str(message))
+        warnings.showwarning = lambda message, *_, **__: run_hooks.note_warning(str(message))
         torch.set_warn_always(True)
         try:
             yield
@@ -96,7 +96,7 @@ def catching_fallbacks(watch: Watch) -> Iterator[None]:
 
 
 def describe(error: BaseException) -> str:
-    """torch's own sentence, without the place in its source."""
+    """Returns torch's own message, without the place in its source."""
     text = str(error).partition(" (Triggered internally")[0].partition("\nException raised")[0]
     return shorten(f"{type(error).__name__}: {text}")
 
@@ -111,6 +111,6 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def is_elsewhere(error: BaseException) -> bool:
-    """Whether tensors on two devices or of two dtypes met: of a module without stand-ins, then."""
+    """Returns whether tensors of two devices or dtypes met: a module had no stand-ins, then."""
     words = r"all tensors to be on the same device|to have the same dtype|same dtype, but got"
     return re.search(words, str(error)) is not None

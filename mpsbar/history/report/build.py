@@ -9,11 +9,11 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.host_readings import HostReading
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
-from mpsbar.doctor.rules import Checkup
+from mpsbar.doctor.rules import DoctorReport
 from mpsbar.dtypes.deep_files import find_deep_result
 from mpsbar.dtypes.results import find_result
 from mpsbar.dtypes.summary import render_brief
-from mpsbar.history.reader import Period, read_period, read_start
+from mpsbar.history.reader import Period, find_problem, read_period, read_start
 from mpsbar.history.report.hosts_page import Ends, render_hosts_report
 from mpsbar.history.report.page import Report, render_report
 from mpsbar.history.retention import KEEP, KEEP_FULL
@@ -29,12 +29,12 @@ _POINTS_RECENT, _POINTS_ALL = 240, 336
 
 def write_report(
     snapshot: Snapshot,
-    checkup: Checkup | None,
+    doctor_report: DoctorReport | None,
     file: Path | None = None,
     ends: Sequence[EndedProcess] = (),
 ) -> Path:
     """Write the report; `ends` newest first. OSError: it could not be written."""
-    return _write(make_report(snapshot, checkup, ends), file)
+    return _write(make_report(snapshot, doctor_report, ends), file)
 
 
 def write_hosts_report(readings: Sequence[HostReading], ends: Ends, file: Path) -> Path:
@@ -54,15 +54,17 @@ def _write(text: str, file: Path | None) -> Path:
 
 
 def make_report(
-    snapshot: Snapshot, checkup: Checkup | None, ends: Sequence[EndedProcess] = ()
+    snapshot: Snapshot, doctor_report: DoctorReport | None, ends: Sequence[EndedProcess] = ()
 ) -> str:
     home = str(Path.home())
     probe = find_result(snapshot)
-    diagnostics = render_diagnostics(read_versions(), snapshot, checkup, home, render_brief(probe))
+    diagnostics = render_diagnostics(
+        read_versions(), snapshot, doctor_report, home, render_brief(probe)
+    )
     periods = _read_periods(time.time())
     report = Report(
-        __version__, snapshot, checkup, periods, probe, find_deep_result(), home, diagnostics,
-        tuple(ends), read_native_operations() if ends else None,
+        __version__, snapshot, doctor_report, periods, probe, find_deep_result(), home, diagnostics,
+        tuple(ends), read_native_operations() if ends else None, find_problem(),
     )  # fmt: skip
     return render_report(report, *_read_style())
 

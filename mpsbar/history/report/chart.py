@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Literal
 
-from mpsbar.history.reader import Column, TimeSeries
+from mpsbar.history.reader import SeriesColumn, TimeSeries
 from mpsbar.history.report.html import Markup, join, tag, text, void
 from mpsbar.language import _
 from mpsbar.ui.text import wording
@@ -18,7 +18,7 @@ _NICE = (1, 2, 4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 160, 20
 # While mpsbar runs there is a row a minute at least: in a longer gap it did not run.
 _GAP_SECONDS = 150.0
 # A budget above this many times the largest value would flatten the lines.
-_MOST_BUDGET = 3
+_MAX_BUDGET = 3
 _TABLE_ROWS = 12
 
 
@@ -62,7 +62,7 @@ def draw_chart(chart: Chart, zone: tzinfo | None = None) -> Markup:
     known = [line for line in chart.lines if chart.series.most(line.key) is not None]
     tops = [chart.series.most(line.key) or 0 for line in known]
     most = max(tops, default=0)
-    budget = chart.budget if chart.budget and chart.budget <= most * _MOST_BUDGET else None
+    budget = chart.budget if chart.budget and chart.budget <= most * _MAX_BUDGET else None
     top = find_top_speed(most) if chart.measure == "speed" else find_top(max(most, budget or 0))
     plot = tag(
         "div",
@@ -120,7 +120,7 @@ def _draw(chart: Chart, lines: list[Line], budget: int | None, top: int) -> Mark
     )
 
 
-def _path(chart: Chart, column: Column, top: int) -> str:
+def _path(chart: Chart, column: SeriesColumn, top: int) -> str:
     """A path of steps: a value holds until the next reading, but not over a gap."""
     parts: list[str] = []
     before: tuple[float, float] | None = None  # time and height

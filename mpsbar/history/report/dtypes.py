@@ -6,7 +6,7 @@ from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.dtypes.deep_results import DeepProbe
 from mpsbar.dtypes.headlines import find_headlines
 from mpsbar.dtypes.summary import say_speed
-from mpsbar.dtypes.text import check_title, say_known_bug, say_why, standings, states
+from mpsbar.dtypes.text import check_title, say_known_bug, say_why, states, support_levels
 from mpsbar.dtypes.verdicts import Verdict, judge_dtypes
 from mpsbar.history.report.html import Markup, build_table, join, tag
 from mpsbar.language import _
@@ -101,10 +101,10 @@ def _verdicts(probe: Probe) -> Markup:
 
 
 def _verdict(verdict: Verdict) -> tuple[object, ...]:
-    words = standings()
+    words = support_levels()
     says = {None: "–", True: _("yes"), False: _("no")}[verdict.torch_says]
     guides = "–" if verdict.guides is None else words[verdict.guides]
-    here = words[verdict.standing]
+    here = words[verdict.support]
     return (verdict.dtype, here, guides, says, say_speed(verdict), say_why(verdict))
 
 

@@ -13,6 +13,7 @@ from mpsbar.history.report.page import (
     render_document,
 )
 from mpsbar.history.report.recorded import build_fallbacks
+from mpsbar.history.retention import KEEP_DAYS
 from mpsbar.language import _
 from mpsbar.ui.text import hosts as host_text
 from mpsbar.ui.text import wording
@@ -83,7 +84,8 @@ def _build_ends(ends: Ends, reading: HostReading, native: NativeOperations) -> M
     if found is None:
         return Markup("")
     if not found:
-        return tag("p", _("No run has ended there in the last 7 days, as far as mpsbar knows."))
+        text = _("mpsbar knows of no run that ended there in the last {n} days.")
+        return tag("p", text.format(n=KEEP_DAYS))
     heads = (_("Name"), _("PID"), _("Ended"), _("How"), _("Evidence"), _("Next steps"))
     rows = [
         (

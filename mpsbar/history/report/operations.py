@@ -9,7 +9,7 @@ from mpsbar.history.report.dtypes import SIGNS, build_legend, say_subject
 from mpsbar.history.report.html import Markup, build_table, join, tag
 from mpsbar.language import _
 
-_MOST_NEWS = 200
+_MAX_NEWS = 200
 
 
 def build_operations(probe: DeepProbe | None, home: str, zone: tzinfo | None) -> Markup | None:
@@ -33,7 +33,7 @@ def _news(probe: DeepProbe) -> Markup | None:
     heads = (_("Operation"), _("dtype"), _("Here"), _("Reason"))
     rows = [
         (cell.operation, cell.dtype, states()[cell.state], cell.text or "")
-        for cell in worse[:_MOST_NEWS]
+        for cell in worse[:_MAX_NEWS]
     ]
     more = len(worse) - len(rows)
     note = tag("p", _("… and {n} more").format(n=more)) if more else Markup("")

@@ -10,7 +10,7 @@ from mpsbar.core.dtype_results import Probe
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.torch_facts import NativeOperations
-from mpsbar.doctor.rules import Checkup
+from mpsbar.doctor.rules import DoctorReport
 from mpsbar.dtypes.deep_results import DeepProbe
 from mpsbar.dtypes.verdicts import count_failures
 from mpsbar.history.reader import Period
@@ -30,7 +30,7 @@ class Report:
 
     version: str
     snapshot: Snapshot
-    checkup: Checkup | None  # None: the Pythons were not inspected
+    doctor_report: DoctorReport | None  # None: the Pythons were not inspected
     periods: tuple[Period, ...] = ()  # the shortest first; none: nothing was recorded
     probe: Probe | None = None  # the last; None: there is none, or of another torch
     deep: DeepProbe | None = None  # the last of mpsbar probe --deep
@@ -38,6 +38,7 @@ class Report:
     diagnostics: str = ""  # to paste into a bug report
     ends: tuple[EndedProcess, ...] = ()  # newest first
     native: NativeOperations | None = None  # for what ran on the CPU in those
+    history_problem: str | None = None  # why the history can't be read, if it is there
 
 
 def render_report(report: Report, style: str, script: str, zone: tzinfo | None = None) -> str:
@@ -47,7 +48,9 @@ def render_report(report: Report, style: str, script: str, zone: tzinfo | None =
         build_section(
             "ends", _("How runs ended"), build_ends(report.ends, zone, home, report.native)
         ),
-        build_section("memory", _("Memory over time"), build_past(periods, zone)),
+        build_section(
+            "memory", _("Memory over time"), build_past(periods, zone, report.history_problem)
+        ),
         build_section("workers", _("Connected now"), build_workers(snapshot)),
         build_section("unconnected", _("Not connected"), build_unconnected(snapshot, report.home)),
         build_section("runs", _("All runs"), build_runs(periods, zone)),
@@ -155,7 +158,7 @@ def _diagnostics(report: Report) -> Markup | None:
     )  # fmt: skip
 
 
-_MOST_ROWS = 200
+_MAX_ROWS = 200
 
 
 def build_workers(snapshot: Snapshot) -> Markup:
@@ -163,7 +166,7 @@ def build_workers(snapshot: Snapshot) -> Markup:
     if not workers:
         return tag("p", wording.found(snapshot) or wording.workers_connected(0))
     heads = [translate(column.title) for column in REPORTED]
-    rows = [[column.cell(worker) for column in REPORTED] for worker in workers[:_MOST_ROWS]]
+    rows = [[column.cell(worker) for column in REPORTED] for worker in workers[:_MAX_ROWS]]
     return build_table(_("Connected processes"), heads, rows)
 
 
@@ -175,7 +178,7 @@ def build_unconnected(snapshot: Snapshot, home: str) -> Markup | None:
     titles = {"DEVICE": _("Loaded"), "NOTE": _("To see more")}
     heads = [titles.get(column.key, translate(column.title)) for column in columns]
     rows = []
-    for process in processes[:_MOST_ROWS]:
+    for process in processes[:_MAX_ROWS]:
         note = wording.shorten_home(wording.how_to_connect_process(process), home)
         cells = [note if c.key == "NOTE" else c.cell(process) for c in columns]
         rows.append(cells)

@@ -7,6 +7,7 @@ from mpsbar.core.counters import COUNTERS
 from mpsbar.core.events import Alert, EndedProcess
 from mpsbar.core.fallbacks import Fallbacks
 from mpsbar.core.findings import Reason
+from mpsbar.core.naming import printable
 from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.history.reader import Period, RecordedEvent, Run
 from mpsbar.history.report.chart import Chart, Line, Mark, draw_chart, say_time
@@ -18,15 +19,21 @@ from mpsbar.ui.text.endings import say_basis, say_briefly, say_next_steps, say_v
 from mpsbar.ui.text.fallbacks import say_limits, say_remedy, say_times, shorten_place
 from mpsbar.ui.text.wording import shorten_home
 
-_MOST_CHARTS = 20
-_MOST_MARKS = 60
-_MOST_EVENTS = 100
-_MOST_ENDS = 20
+_MAX_CHARTS = 20
+_MAX_MARKS = 60
+_MAX_EVENTS = 100
+_MAX_ENDS = 20
 _DAY = 20 * 3600.0
 
 
-def build_past(periods: Sequence[Period], zone: tzinfo | None) -> Markup:
+def build_past(
+    periods: Sequence[Period], zone: tzinfo | None, problem: str | None = None
+) -> Markup:
+    """The charts; without any, why: `problem` is why the history can't be read."""
     recorded = [period for period in periods if not period.is_empty]
+    if not recorded and problem is not None:
+        text = _("The history can't be read: {problem}")
+        return tag("p", text.format(problem=printable(problem)))
     if not recorded:
         return tag(
             "p",
@@ -75,7 +82,7 @@ def _say_length(period: Period) -> str:
 def _draw_period(period: Period, number: int, zone: tzinfo | None) -> Markup:
     runs = [run for run in period.runs if run.series.times]
     charts = [_machine_chart(period, number)]
-    for at, run in enumerate(runs[:_MOST_CHARTS]):
+    for at, run in enumerate(runs[:_MAX_CHARTS]):
         charts.append(_run_chart(period, run, f"chart-{number}-{at}"))
         if run.series.most("speed") is not None:
             charts.append(_speed_chart(period, run, f"chart-{number}-{at}-speed"))
@@ -84,12 +91,12 @@ def _draw_period(period: Period, number: int, zone: tzinfo | None) -> Markup:
         tag("h3", _say_length(period)),
         tag("div", *drawn, class_="charts"),
     ]
-    if len(runs) > _MOST_CHARTS:
+    if len(runs) > _MAX_CHARTS:
         parts.append(
             tag(
                 "p",
                 _("Only the {n} largest are shown here; All runs lists the others.").format(
-                    n=_MOST_CHARTS
+                    n=_MAX_CHARTS
                 ),
             )
         )
@@ -142,7 +149,7 @@ def _marks(events: Iterable[RecordedEvent]) -> tuple[Mark, ...]:
         for event in events
         if event.kind == "alert" or (event.kind == "free" and event.code == "done")
     ]
-    return tuple(Mark(event.time, event.kind, _say_event(event)) for event in shown[:_MOST_MARKS])
+    return tuple(Mark(event.time, event.kind, _say_event(event)) for event in shown[:_MAX_MARKS])
 
 
 def _list_events(period: Period, zone: tzinfo | None) -> Markup:
@@ -150,7 +157,7 @@ def _list_events(period: Period, zone: tzinfo | None) -> Markup:
     heads = (_("Time"), _("Event"))
     rows = [
         (say_time(event.time, zone, is_long), _say_event(event))
-        for event in period.events[:_MOST_EVENTS]
+        for event in period.events[:_MAX_EVENTS]
     ]
     title = _("Events")
     return join([tag("h3", title), build_table(title, heads, rows)])
@@ -165,7 +172,7 @@ def _say_event(event: RecordedEvent) -> str:
         words = _("{name}: memory limit {limit}")
         if event.code != "done":
             words = _("{name}: memory limit {limit} not set ({why})")
-        return words.format(name=name, limit=limit, why=outcomes.not_done(event.code))
+        return words.format(name=name, limit=limit, why=outcomes.say_not_done(event.code))
     reason = Reason(event.code, event.level, event.values, event.pid)
     phase = event.phase if event.phase in ("raised", "worse", "recovered", "ended") else "raised"
     alert = Alert(event.code, event.level, event.pid, None, reason, phase, "", event.name)  # type: ignore[arg-type]
@@ -173,11 +180,11 @@ def _say_event(event: RecordedEvent) -> str:
 
 
 def _say_free(event: RecordedEvent) -> str:
-    cause = outcomes.cause(str(event.values.get("cause", "")))
+    cause = outcomes.say_free_cause(str(event.values.get("cause", "")))
     if event.code == "refilled":
-        return outcomes.left_alone(event.size)
+        return outcomes.say_left_alone(event.size)
     words = _("freed {size}") if event.code == "done" else _("not freed ({why})")
-    words = words.format(size=wording.size(event.size), why=outcomes.not_done(event.code))
+    words = words.format(size=wording.size(event.size), why=outcomes.say_not_done(event.code))
     return f"{words} ({cause})" if cause else words
 
 
@@ -201,7 +208,7 @@ def build_ends(
 ) -> Markup | None:
     """How runs ended, newest first: the sentence, its evidence and what to do next; and what of
     them ran on the CPU."""
-    ended = [end for end in ends if end.verdict is not None][:_MOST_ENDS]
+    ended = [end for end in ends if end.verdict is not None][:_MAX_ENDS]
     if not ended:
         return None
     heads = (_("Name"), _("PID"), _("Ended"), _("What happened"), _("Evidence"), _("Next steps"))

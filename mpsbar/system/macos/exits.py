@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mpsbar.core.endings import Exit, ExitStatus
-from mpsbar.system.platform import MOST_WATCHED, parse_wait_status
+from mpsbar.system.platform import MAX_WATCHED, parse_wait_status
 
 # From sys/event.h; Python's select has the first three of them.
 FILTER_PROC = -5
@@ -37,7 +37,7 @@ class KqueueWatch:
     def __init__(
         self,
         read_start: Callable[[int], float],
-        most: int = MOST_WATCHED,
+        most: int = MAX_WATCHED,
         queue: Any = None,
         make_event: Callable[..., Any] | None = None,
     ) -> None:

@@ -11,13 +11,13 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from mpsbar.core.machine import Gpu, Problem
-from mpsbar.system.macos.accelerator import (
+from mpsbar.system.macos.iokit import Registry
+from mpsbar.system.macos.iokit_values import (
     Properties,
     choose_accelerator,
     parse_clients,
     parse_gpu,
 )
-from mpsbar.system.macos.iokit import Registry
 from mpsbar.system.macos.native import Libraries
 from mpsbar.system.platform import GpuClient
 from mpsbar.system.read_timeouts import BackgroundValue
@@ -28,7 +28,7 @@ BUDGET_INTERVAL = 180.0
 IOREG_ARGUMENTS = ("-a", "-l", "-r", "-d", "2", "-w", "0", "-c", "IOAccelerator")
 IOREG_INTERVAL = 30.0
 IOREG_SECONDS = 5.0
-_MOST_BYTES = 16 << 20
+_MAX_BYTES = 16 << 20
 
 
 class GpuReader:
@@ -120,7 +120,7 @@ def _read_all(pipe: IO[bytes], deadline: float) -> bytes:
     parts: list[bytes] = []
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
-        while sum(map(len, parts)) <= _MOST_BYTES:
+        while sum(map(len, parts)) <= _MAX_BYTES:
             if not selector.select(max(0.0, deadline - time.monotonic())):
                 raise TimeoutError("ioreg does not answer")
             part = os.read(pipe.fileno(), 1 << 20)

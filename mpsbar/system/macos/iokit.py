@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mpsbar.system.macos import accelerator
-from mpsbar.system.macos.accelerator import Properties
+from mpsbar.system.macos import iokit_values
+from mpsbar.system.macos.iokit_values import Properties
 from mpsbar.system.macos.native import CORE_FOUNDATION, IOKIT, handle, load
 
 # A virtual Mac's never has any statistics, an external one can be unplugged.
@@ -19,7 +19,7 @@ _UTF8 = 0x08000100
 _SINT64 = 4
 # What drivers publish is far smaller; what is larger is taken for unreadable.
 _LONGEST = 4096
-_MOST_ITEMS = 1000
+_MAX_ITEMS = 1000
 _DEEPEST = 8
 
 
@@ -38,14 +38,14 @@ class Registry:
         self._openers: dict[int, Any] = {}
 
     def read_accelerator(self) -> Properties | None:
-        """None where there is none. Raises OSError while IOKit fails."""
+        """Returns None where there is none. Raises OSError while IOKit fails."""
         statistics = self._read_statistics()
         if statistics is None:
             self._search()
             statistics = self._read_statistics()
         if self._entry is None:
             return None
-        return {**self._fixed, accelerator.STATISTICS: statistics}
+        return {**self._fixed, iokit_values.STATISTICS: statistics}
 
     def read_clients(self) -> Properties | None:
         """The accelerator with its user clients as children: who opened them, what they used."""
@@ -60,13 +60,13 @@ class Registry:
             )
         )
         openers, self._openers = self._openers, {}
-        with self._foundation.owned(self._foundation.create_string(accelerator.USAGE)) as usage:
+        with self._foundation.owned(self._foundation.create_string(iokit_values.USAGE)) as usage:
             children = [
-                {**client, accelerator.USAGE: self._property(entry, usage)}
+                {**client, iokit_values.USAGE: self._property(entry, usage)}
                 for entry in self._each(iterator.value)
                 if (client := self._identify(entry, openers)) is not None
             ]
-        return {**self._fixed, accelerator.CHILDREN: children}
+        return {**self._fixed, iokit_values.CHILDREN: children}
 
     def _search(self) -> None:
         now = self._clock()
@@ -93,7 +93,7 @@ class Registry:
         self._check(self._iokit.IOServiceGetMatchingServices(0, matching, ctypes.byref(iterator)))
         entries = self._each(iterator.value, keep=True)
         found = [(entry, self._describe(entry)) for entry in entries]
-        best = accelerator.choose_accelerator([properties for _, properties in found])
+        best = iokit_values.choose_accelerator([properties for _, properties in found])
         for entry, properties in found:
             if properties is best:
                 self._entry, self._fixed = entry, properties
@@ -101,9 +101,9 @@ class Registry:
                 self._iokit.IOObjectRelease(entry)
 
     def _describe(self, entry: int) -> Properties:
-        keys = (*accelerator.FIXED, accelerator.STATISTICS)
+        keys = (*iokit_values.FIXED, iokit_values.STATISTICS)
         properties = {key: self._read_property(entry, key) for key in keys}
-        return {accelerator.CLASS: self._class(entry), **properties}
+        return {iokit_values.CLASS: self._class(entry), **properties}
 
     def _identify(self, entry: int, openers: dict[int, Any]) -> Properties | None:
         """The number and the opener of a client, read once; None for entries of other classes."""
@@ -115,21 +115,21 @@ class Registry:
             return None
         self._openers[number.value] = opener
         return {
-            accelerator.CLASS: accelerator.CLIENT_CLASS,
-            accelerator.ENTRY_ID: number.value,
-            accelerator.CREATOR: opener,
+            iokit_values.CLASS: iokit_values.CLIENT_CLASS,
+            iokit_values.ENTRY_ID: number.value,
+            iokit_values.CREATOR: opener,
         }
 
     def _read_opener(self, entry: int) -> Any:
-        """None also while it is being opened: the kernel adds the creator after the entry."""
-        if self._class(entry) != accelerator.CLIENT_CLASS:
+        """Returns None while it is being opened too: the kernel adds the creator later."""
+        if self._class(entry) != iokit_values.CLIENT_CLASS:
             return None
-        return self._read_property(entry, accelerator.CREATOR)
+        return self._read_property(entry, iokit_values.CREATOR)
 
     def _read_statistics(self) -> Any:
         if self._entry is None:
             return None
-        return self._read_property(self._entry, accelerator.STATISTICS)
+        return self._read_property(self._entry, iokit_values.STATISTICS)
 
     def _read_property(self, entry: int, name: str) -> Any:
         """One property: reading all of them would add 40 kB of legend."""
@@ -197,7 +197,7 @@ class Foundation:
         return reference
 
     def to_python(self, reference: int | None, depth: int = 0) -> Any:
-        """None for nothing, for what has no counterpart, and for what is too large."""
+        """Returns None for nothing, for what has no counterpart, and for what is too large."""
         if not reference or depth > _DEEPEST:
             return None
         convert = self._converters.get(self._cf.CFGetTypeID(reference))
@@ -229,14 +229,14 @@ class Foundation:
 
     def _array(self, reference: int, depth: int) -> list[Any] | None:
         count = self._cf.CFArrayGetCount(reference)
-        if count > _MOST_ITEMS:
+        if count > _MAX_ITEMS:
             return None
         items = (self._cf.CFArrayGetValueAtIndex(reference, index) for index in range(count))
         return [self.to_python(item, depth + 1) for item in items]
 
     def _dictionary(self, reference: int, depth: int) -> dict[Any, Any] | None:
         count = self._cf.CFDictionaryGetCount(reference)
-        if count > _MOST_ITEMS:
+        if count > _MAX_ITEMS:
             return None
         keys, values = (ctypes.c_void_p * count)(), (ctypes.c_void_p * count)()
         self._cf.CFDictionaryGetKeysAndValues(reference, keys, values)

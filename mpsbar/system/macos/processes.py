@@ -45,8 +45,8 @@ EXIT_REASON = struct.Struct("=IQ8x4x")  # namespace, code; then flags and the si
 RUSAGE = struct.Struct("=72xQ160xQ48x")  # phys_footprint, lifetime_max_phys_footprint
 
 # torch and its kin map some hundreds of files; weights mapped one by one make thousands.
-MOST_REGIONS = 20_000
-_MOST_PIDS = 100_000
+MAX_REGIONS = 20_000
+_MAX_PIDS = 100_000
 _TRIES = 5
 # What psutil raises where it has no answer: AccessDenied also while a program is in an exec. The
 # others come where its C code meets a sysctl that failed without an error number (psutil #2854,
@@ -59,7 +59,7 @@ def list_pids(system: ctypes.CDLL, uid: int) -> list[int]:
     pids: list[int] = []
     for _ in range(_TRIES):
         size = system.proc_listpids(UID_ONLY, uid, None, 0)  # for all processes, and some more
-        buffer = (ctypes.c_int * min(size // 2 + 1, _MOST_PIDS))()  # twice as many
+        buffer = (ctypes.c_int * min(size // 2 + 1, _MAX_PIDS))()  # twice as many
         size = system.proc_listpids(UID_ONLY, uid, buffer, ctypes.sizeof(buffer))
         if size <= 0:
             raise system_error("proc_listpids")
@@ -110,7 +110,7 @@ def read_libraries(system: ctypes.CDLL, pid: int) -> dict[str, str]:
     found: dict[str, str] = {}
     address = 0
     buffer = ctypes.create_string_buffer(REGION.size)
-    for _ in range(MOST_REGIONS):
+    for _ in range(MAX_REGIONS):
         if not _read_region(system, pid, address, buffer):
             break
         protection, start, size, path = REGION.unpack(buffer)
@@ -133,7 +133,7 @@ def read_footprint(system: ctypes.CDLL, pid: int) -> Footprint:
 
 
 def _is_napping(system: ctypes.CDLL, pid: int) -> bool | None:
-    """Whether macOS slows it down because nobody sees its windows; None: not known."""
+    """Returns whether macOS slows it down because nobody sees its windows; None: not known."""
     buffer = ctypes.create_string_buffer(BSDINFO_FLAGS.size)
     size = system.proc_pidinfo(pid, BSDINFO_FLAVOR, 0, buffer, BSDINFO_FLAGS.size)
     return bool(BSDINFO_FLAGS.unpack(buffer)[0] & SUPPRESSED) if size == len(buffer) else None

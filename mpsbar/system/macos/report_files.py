@@ -18,9 +18,9 @@ from mpsbar.core.naming import printable
 CRASH, JETSAM, GPU_EVENT = "309", "298", "284"
 # name-2026-09-23-000228.ips, with or without .000; local time
 _NAME = re.compile(r"(.{1,200}?)-(\d{4}-\d\d-\d\d-\d{6})(?:\.\d{1,4})?\.(ips|panic)")
-_MOST_ROWS = 20_000
-_MOST_FRAMES = 100
-_MOST_TEXT = 200
+_MAX_ROWS = 20_000
+_MAX_FRAMES = 100
+_MAX_TEXT = 200
 # Frames of every abort, and the interpreter's own, which call everything.
 _SYSTEM_IMAGES = re.compile(r"libsystem_|libdispatch|libc\+\+|dyld|libobjc|Python|python|libpython")
 _SYSTEM_SYMBOLS = re.compile(
@@ -135,7 +135,7 @@ def _parse_crash_text(text: str) -> CrashedProcess:
     crashed = _TEXT_QUEUE.search(text)
     rest = text[crashed.end() :] if crashed else ""
     frames = [(_text(image), _text(symbol)) for image, symbol in _TEXT_FRAME.findall(rest)]
-    library, symbol = _choose_frame(frames[:_MOST_FRAMES])
+    library, symbol = _choose_frame(frames[:_MAX_FRAMES])
     return CrashedProcess(
         int(process[2]) if process else None,
         parse_time(launched[1]) if launched else None,
@@ -150,7 +150,7 @@ def _parse_crash_text(text: str) -> CrashedProcess:
 def _find_crashed(body: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]]]:
     """The queue of the crashed thread, and its frames as (library, function)."""
     threads = body.get("threads")
-    threads = threads[:_MOST_ROWS] if isinstance(threads, list) else []
+    threads = threads[:_MAX_ROWS] if isinstance(threads, list) else []
     at = body.get("faultingThread")
     thread = next((t for t in threads if _object(t).get("triggered") is True), None)
     if thread is None and isinstance(at, int) and 0 <= at < len(threads):
@@ -162,7 +162,7 @@ def _find_crashed(body: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]]]:
     )
     frames = thread.get("frames")
     found = []
-    for frame in frames[:_MOST_FRAMES] if isinstance(frames, list) else ():
+    for frame in frames[:_MAX_FRAMES] if isinstance(frames, list) else ():
         number = _object(frame).get("imageIndex")
         symbol = _text(_object(frame).get("symbol"))
         is_known = isinstance(number, int) and 0 <= number < len(names)
@@ -195,7 +195,7 @@ def _clean_sentence(text: str) -> str:
     if line in ("", "abort() called"):
         return ""
     match = _ASSERTION.search(line)
-    return mask(printable(match[1] if match else line, _MOST_TEXT))
+    return mask(printable(match[1] if match else line, _MAX_TEXT))
 
 
 def find_jetsam(text: str, pid: int) -> str | None:
@@ -205,7 +205,7 @@ def find_jetsam(text: str, pid: int) -> str | None:
     """
     _, body = split_report(text)
     rows = body.get("processes") if body is not None else None
-    for row in rows[:_MOST_ROWS] if isinstance(rows, list) else ():
+    for row in rows[:_MAX_ROWS] if isinstance(rows, list) else ():
         if isinstance(row, dict) and row.get("pid") == pid and not isinstance(row.get("pid"), bool):
             reason = row.get("reason")
             return printable(reason, 60) if isinstance(reason, str) and reason else None
@@ -237,7 +237,7 @@ def parse_panic(text: str, local_time: float | None = None) -> Panic | None:
     task = _TASK.search(words[:20_000])
     return Panic(
         parse_time(header.get("timestamp")) or local_time,
-        printable(reason, _MOST_TEXT),
+        printable(reason, _MAX_TEXT),
         printable(task[1], 40) if task else "",
     )
 

@@ -7,7 +7,7 @@ import os
 import pwd
 from pathlib import Path
 
-from mpsbar.core.endings import GpuEvent, Panic, Reports, Unreadable
+from mpsbar.core.endings import GpuEvent, Panic, SystemReports, Unreadable
 from mpsbar.system.files import read_bytes
 from mpsbar.system.macos import report_files
 from mpsbar.system.macos.report_files import CRASH, GPU_EVENT, JETSAM, ReportName
@@ -16,8 +16,8 @@ from mpsbar.system.platform import EndedPid
 SYSTEM_FOLDER = Path("/Library/Logs/DiagnosticReports")
 # Crash reports have 20 to 180 kB; a jetsam event with 3000 rows is over a megabyte.
 _LARGEST = 4 << 20
-_MOST_NAMES = 20_000
-_MOST_READ = 40  # files for one end
+_MAX_NAMES = 20_000
+_MAX_READ = 40  # files for one end
 # A report's name has the second of the crash or the next; clocks and a busy disk add to that.
 _BEFORE, _AFTER = 5.0, 120.0
 _SAME_START = 1.0
@@ -36,19 +36,19 @@ class MacReports:
         )
 
     def note(self, pid: int) -> None:
-        """Nothing has to be read while it lives."""
+        """Does nothing: all that macOS writes about an end is still there afterwards."""
 
     def refresh(self) -> None:
-        """Nothing is read at a tick."""
+        """Does nothing: reports are read only after an end."""
 
-    def read(self, end: EndedPid) -> Reports:
+    def read(self, end: EndedPid) -> SystemReports:
         names, unreadable = self._list()
         crash = jetsam = None
         events: list[GpuEvent] = []
         since = end.earliest - _BEFORE
         wanted = [(n, p) for n, p in names if since <= n.local_time <= end.latest + _AFTER]
         wanted.sort(key=lambda item: item[0].local_time)
-        for name, path in wanted[:_MOST_READ]:
+        for name, path in wanted[:_MAX_READ]:
             if name.kind != "ips":
                 continue
             text = _read(path)
@@ -66,7 +66,7 @@ class MacReports:
                     crash = found.report
         panic = self._find_panic(names, end) if end.restarted else None
         near = [e for e in events if -_SAME_EVENT <= e.time - end.latest <= _SAME_EVENT]
-        return Reports(
+        return SystemReports(
             crash, jetsam, near[0] if near and end.is_exact else None, panic,
             unreadable=unreadable,
         )  # fmt: skip
@@ -93,7 +93,7 @@ class MacReports:
                 try:
                     with os.scandir(each) as entries:
                         for number, entry in enumerate(entries):
-                            if number >= _MOST_NAMES:
+                            if number >= _MAX_NAMES:
                                 break
                             name = report_files.parse_name(entry.name)
                             if name is not None:

@@ -35,7 +35,7 @@ SWAP = struct.Struct("=16xQ8x")
 BOOT = struct.Struct("=qi4x")
 # NOTE_MEMORYSTATUS_PRESSURE_*: 2 stands for "urgent" too.
 _PRESSURES: dict[int, Pressure] = {1: "normal", 2: "warning", 4: "critical"}
-_MOST_KINDS_OF_CORES = 8
+_MAX_KINDS_OF_CORES = 8
 # What the kernel reports to older programs instead of 11 and later, and of 26 and later.
 _COMPATIBLE = re.compile(r"(10\.16|16)(\.|$)")
 
@@ -190,7 +190,7 @@ def parse_virtual(hypervisor: int | None, model: str | None) -> bool | None:
 def _read_core_kinds(system: ctypes.CDLL) -> tuple[tuple[str, int], ...]:
     """The kinds of cores, the fastest first; Intel's have none."""
     kinds = []
-    for level in range(min(read_number(system, "hw.nperflevels") or 0, _MOST_KINDS_OF_CORES)):
+    for level in range(min(read_number(system, "hw.nperflevels") or 0, _MAX_KINDS_OF_CORES)):
         name = read_text(system, f"hw.perflevel{level}.name")
         count = read_number(system, f"hw.perflevel{level}.logicalcpu")
         if name is not None and count is not None:

@@ -4,6 +4,7 @@ import logging
 import time
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol
 
 import rumps
@@ -21,6 +22,7 @@ from mpsbar.desktop.icon_visibility import check_icon, write_icon
 from mpsbar.desktop.notifications import Notifier
 from mpsbar.language import _
 from mpsbar.monitor import Monitor
+from mpsbar.system.native_operations import read_native_operations
 from mpsbar.system.single_instance import Claim
 from mpsbar.ui.bar import build_bar
 from mpsbar.ui.controller import Controller
@@ -28,7 +30,7 @@ from mpsbar.ui.menu import SECTIONS, build_menu
 from mpsbar.ui.menubar.app_commands import APP_COMMANDS
 from mpsbar.ui.menubar.front_end import MenuBarFrontEnd, give_focus_back
 from mpsbar.ui.menubar.icon import MenuBarIcon
-from mpsbar.ui.menubar.menu_items import Level, listen
+from mpsbar.ui.menubar.menu_items import MenuLevel, listen
 from mpsbar.ui.menubar.run_loop import Timer, avoid_nap, guarded, is_tracking
 from mpsbar.ui.rows import UiState
 from mpsbar.ui.text.alerts import say_alert
@@ -38,8 +40,8 @@ OPEN_SECONDS = 0.5  # between two updates of an open menu
 CLOSED_SECONDS = 5.0  # the bar follows each tick; this is for what comes without one
 AWAKE_TICKS = 12  # after so many without a wake event the computer did not sleep
 ICON_SECONDS = 3.0  # after the start: the bar has settled
-FOCUS_SECONDS = 0.2  # between two looks whether macOS has activated us
-FOCUS_LOOKS = 10
+FOCUS_SECONDS = 0.2  # between two checks whether macOS has activated us
+FOCUS_TRIES = 10
 _log = logging.getLogger("mpsbar")
 
 
@@ -73,8 +75,10 @@ class MenuBar:
             monitor,
             self._front_end,
             UiState(
-                is_app=True,
+                is_clickable=True,
                 settings=loaded.settings,
+                home=str(Path.home()),
+                native=read_native_operations(),
                 has_tool=find_tool() is not None,
                 export=None if metrics is None else ExportState(),
                 export_address=_address_of(loaded),
@@ -103,7 +107,7 @@ class MenuBar:
     def _start(self) -> None:
         menu = self._app.menu
         controller = self._controller
-        self._level = Level(
+        self._level = MenuLevel(
             menu, SECTIONS, guarded(controller.click), guarded(controller.open_children)
         )
         self._delegate = listen(
@@ -114,7 +118,7 @@ class MenuBar:
         self._activity = avoid_nap()
         self._monitor.start(self._on_tick)
         self._clock.set(CLOSED_SECONDS)
-        AppHelper.callLater(FOCUS_SECONDS, guarded(self._give_focus_back), FOCUS_LOOKS)
+        AppHelper.callLater(FOCUS_SECONDS, guarded(self._give_focus_back), FOCUS_TRIES)
         AppHelper.callLater(ICON_SECONDS, guarded(self._check_icon))
         self._apply_settings()
         self._controller.read_login()
@@ -126,10 +130,10 @@ class MenuBar:
         """On the ticking thread."""
         AppHelper.callAfter(guarded(self._refresh))
 
-    def _give_focus_back(self, looks: int) -> None:
+    def _give_focus_back(self, tries: int) -> None:
         """macOS activates an app a moment after it was asked to."""
-        if not give_focus_back() and looks > 1:
-            AppHelper.callLater(FOCUS_SECONDS, guarded(self._give_focus_back), looks - 1)
+        if not give_focus_back() and tries > 1:
+            AppHelper.callLater(FOCUS_SECONDS, guarded(self._give_focus_back), tries - 1)
 
     def _tick(self) -> None:
         self._note_lost_close()

@@ -100,7 +100,7 @@ def ask(dialog: Dialog) -> int:
 
 
 def ask_text(dialog: Dialog, text: str) -> str | None:
-    """The same with a field to type in; None: cancelled."""
+    """Asks with a field to type in; returns None if cancelled."""
     _come_to_front()
     alert = _build_alert(dialog)
     field = NSTextField.alloc().initWithFrame_(NSMakeRect(0, 0, *_FIELD_SIZE))
@@ -122,7 +122,7 @@ def _build_alert(dialog: Dialog) -> Any:
 
 
 def choose_folder(start: str, text: str, button: str) -> str | None:
-    """Let the person choose or create a folder; None: cancelled."""
+    """Lets the person choose or create a folder; returns None if cancelled."""
     _come_to_front()
     panel = NSOpenPanel.openPanel()
     panel.setCanChooseFiles_(False)

@@ -51,7 +51,7 @@ class Slot:
         self.is_shown = True
         self.is_spare = False  # hidden, and may be shown while the menu is open
         self._on_click, self._on_open = on_click, on_open
-        self._level: Level | None = None
+        self._level: MenuLevel | None = None
         self._is_attached = False
 
     def lay_out(self, row: Row) -> None:
@@ -98,7 +98,7 @@ class Slot:
         if self._level is not None:
             self._level.lay_out([row.children], row.room)
             return
-        self._level = Level(self.item, 1, self._on_click, self._on_open)
+        self._level = MenuLevel(self.item, 1, self._on_click, self._on_open)
         self._level.lay_out([row.children], row.room)  # creates the submenu
         self._delegate = listen(
             self.item._menu, _nothing, lambda: self._on_open(self.row), _nothing
@@ -115,7 +115,7 @@ class Slot:
         self._is_attached = has_children
 
 
-class Level:
+class MenuLevel:
     """One menu or submenu: sections of slots with a separator between each two."""
 
     def __init__(self, owner: Any, sections: int, on_click: OnRow, on_open: OnRow) -> None:

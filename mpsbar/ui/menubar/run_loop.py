@@ -42,7 +42,7 @@ def call_when_free(function: Callable[..., object], *arguments: object) -> None:
 
 
 def is_tracking() -> bool:
-    """Whether a menu is open, as far as the run loop tells. On the main thread only."""
+    """Returns whether a menu is open, as far as the run loop tells. On the main thread only."""
     return bool(NSRunLoop.mainRunLoop().currentMode() == NSEventTrackingRunLoopMode)
 
 

@@ -5,7 +5,6 @@ import gc
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
-from rich.text import Text
 from textual import events
 from textual.app import ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
@@ -21,6 +20,7 @@ from mpsbar.dtypes.summary import build_rows as build_dtype_rows
 from mpsbar.dtypes.summary import say_headline
 from mpsbar.language import _
 from mpsbar.monitor import Monitor
+from mpsbar.ui.columns import explain_counters
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.terminal.base_app import BaseApp, FilterField
 from mpsbar.ui.terminal.detail import (
@@ -33,7 +33,7 @@ from mpsbar.ui.terminal.detail import (
 from mpsbar.ui.terminal.drawing import make_text, make_wrapped
 from mpsbar.ui.terminal.front_end import NoteLog, TerminalFrontEnd
 from mpsbar.ui.terminal.head import build_gauges, render_gauges, render_head
-from mpsbar.ui.terminal.keys import OWN_ACTIONS, KeyLine, build_bindings, help_lines
+from mpsbar.ui.terminal.keys import KEYS, KeyLine, build_bindings, find_actions, list_help
 from mpsbar.ui.terminal.lines_view import LinesView
 from mpsbar.ui.terminal.row_actions import RowActions
 from mpsbar.ui.terminal.screens import DetailScreen, LiveScreen, TableScreen, TextScreen
@@ -41,6 +41,7 @@ from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.table import ProcessTable, say_why_empty
 from mpsbar.ui.terminal.themes import setting_name
 
+_KEY_ACTIONS = find_actions(KEYS)
 _WIDE = 110
 _SETTLED_SECONDS = 1.0
 _COLLECT_AFTER = 10_000  # objects; a refresh makes some thousand, nearly all without cycles
@@ -51,8 +52,7 @@ class TerminalApp(BaseApp):
 
     CSS_PATH = ["common.tcss", "top.tcss"]  # noqa: RUF012 - as textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [
-        *build_bindings(),
-        Binding("ctrl+z", "suspend_process", show=False, system=True),
+        *build_bindings(KEYS),
         # As textual's own, whose word is English.
         Binding("ctrl+p", "command_palette", _("palette"), show=False, system=True, priority=True),
     ]
@@ -74,7 +74,7 @@ class TerminalApp(BaseApp):
         self._controller = Controller(monitor, TerminalFrontEnd(self), self.state.ui_state)
         self._row_actions = RowActions(self, self.state, self._controller)
         self._offered: frozenset[str] = frozenset()  # actions that work on the selected row
-        self._said_why = ""  # why there are no processes, as it is shown
+        self._shown_reason = ""  # why there are no processes, as it is shown
         for complaint in loaded.complaints:
             self.state.note(complaint, "warning")
 
@@ -168,12 +168,9 @@ class TerminalApp(BaseApp):
     # --- keys
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether a key is offered: only what works on the selected row is."""
-        if action in OWN_ACTIONS:
-            if len(self.screen_stack) > 1:
-                return False
-            if self.is_filtering:
-                return False
+        """Returns whether a key is offered: only what works on the selected row is."""
+        if action in _KEY_ACTIONS and (len(self.screen_stack) > 1 or self.is_filtering):
+            return False
         if action == "leave_filter":
             return self.is_filtering
         if action == "row":
@@ -245,8 +242,7 @@ class TerminalApp(BaseApp):
         self._show()
 
     def action_help(self) -> None:
-        lines = Text("\n").join(make_text(line) for line in help_lines())
-        self.push_screen(TextScreen(_("mpsbar top"), lambda: lines))
+        self.show_help([*list_help(KEYS), "", *explain_counters(), _("?: unknown")])
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """The command palette: what textual has, and every action that works now."""
@@ -281,7 +277,7 @@ class TerminalApp(BaseApp):
         self._show()
 
     def _take(self) -> None:
-        self.state.take(self._monitor.latest)
+        self.state.update(self._monitor.latest)
         if self.state.bells:
             self.state.bells = 0
             self.bell()
@@ -301,8 +297,8 @@ class TerminalApp(BaseApp):
         table, empty = main.query_one(ProcessTable), main.query_one("#empty", Static)
         words = say_why_empty(state)
         empty.display, table.display = bool(words), bool(state.rows)
-        if words != self._said_why:
-            self._said_why = words
+        if words != self._shown_reason:
+            self._shown_reason = words
             empty.update(make_wrapped(words))
         room = main.query_one("#processes").content_size.width
         if state.rows and room:

@@ -4,7 +4,9 @@ import asyncio
 import contextlib
 import os
 import signal
+from collections.abc import Iterable
 
+from rich.text import Text
 from textual._compositor import ChopsUpdate, Compositor
 from textual.app import App
 from textual.geometry import Region
@@ -14,7 +16,9 @@ from textual.widgets import Input
 
 from mpsbar.core.settings import Settings
 from mpsbar.language import _
+from mpsbar.ui.terminal.drawing import make_text
 from mpsbar.ui.terminal.driver import choose_driver
+from mpsbar.ui.terminal.screens import TextScreen
 from mpsbar.ui.terminal.themes import (
     THEMES,
     Palette,
@@ -23,7 +27,7 @@ from mpsbar.ui.terminal.themes import (
     theme_name,
 )
 
-_MOST_LETTERS = 60  # in the filter
+_MAX_LETTERS = 60  # in the filter
 _LONGEST_TYPING = 1.0  # seconds until letters that were typed are in the field
 
 
@@ -78,8 +82,8 @@ class FilterField(Input):
 
     def __init__(self) -> None:
         super().__init__(
-            id="filter", placeholder=_("filter: Enter keeps it, Esc shows all"),
-            max_length=_MOST_LETTERS, compact=True, select_on_focus=False,
+            id="filter", placeholder=_("Filter: Enter to apply, Esc to clear"),
+            max_length=_MAX_LETTERS, compact=True, select_on_focus=False,
         )  # fmt: skip
         self.display = False
 
@@ -164,6 +168,10 @@ class BaseApp(App[None]):
             self.notify(_("Copied"), timeout=2)
         else:
             await self.action_quit()
+
+    def show_help(self, lines: Iterable[str]) -> None:
+        text = Text("\n").join(map(make_text, lines))
+        self.push_screen(TextScreen(_("mpsbar top"), lambda: text))
 
     # --- the filter
 

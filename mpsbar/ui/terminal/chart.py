@@ -17,7 +17,7 @@ _STEPS = (1, 1.5, 2, 3, 4, 6, 8)
 _TICKS = (5, 10, 15, 30, 60, 120, 300, 600)
 _TICK_CELLS = 12
 _AXIS = 9
-_LEAST_WITH_AXIS = 4  # lines
+_MIN_WITH_AXIS = 4  # lines
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 LAYERS = ("allocated", "cached", "other", "footprint")  # from the lowest to the highest
 # The same without colour.
@@ -110,7 +110,7 @@ def render_chart(
 ) -> list[list[CellRun]]:
     """`height` lines: the areas, the axis with its marks, and the times; in less than four lines
     only the areas."""
-    has_axis = height >= _LEAST_WITH_AXIS
+    has_axis = height >= _MIN_WITH_AXIS
     columns, rows = width - _AXIS - 1, height - 2 if has_axis else height
     if columns < 8 or rows < 1 or not chart.layers:
         return []

@@ -72,7 +72,7 @@ def render_title(state: Selection, palette: Palette, of_machine: bool = False) -
     """The name, and what the areas are, with their sizes now."""
     row = None if of_machine else state.row
     name = _("this computer") if row is None else row.cells["NAME"].removeprefix("└ ")
-    title = Text(no_wrap=True, end="").append_text(make_text(wording.shorten(name, 32), "bold"))
+    title = Text(no_wrap=True, end="").append_text(make_text(cells.cut_middle(name, 32), "bold"))
     for layer, words in _legend(state) if row is not None else _machine_legend():
         sign = "■" if palette.has_colour else dict(_SHADED).get(layer, "░")
         title.append_text(make_text("  " + sign + " ", palette.style(layer)))

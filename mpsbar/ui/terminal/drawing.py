@@ -29,7 +29,7 @@ def make_text(words: str, style: object = "") -> Text:
 
 
 def is_same_text(first: Text, second: Text) -> bool:
-    """Whether they look the same: `==` of Rich does not compare the style of the whole text."""
+    """Returns whether they look the same: Rich's `==` ignores the style of the whole text."""
     return first is second or (
         first == second and first.spans == second.spans and first.style == second.style
     )

@@ -17,7 +17,7 @@ from mpsbar.ui.text.dialogs import Dialog, Notice
 if TYPE_CHECKING:
     from mpsbar.ui.terminal.app import TerminalApp
 
-_LEAST_WRAPPED = 3  # lines: in fewer of the log, one long line would hide the others
+_MIN_WRAPPED = 3  # lines: in fewer of the log, one long line would hide the others
 _LENGTH_OF_TIME = 9  # and the space after it
 _STYLES = {"ok": "success", "warning": "warning", "critical": "error"}
 
@@ -56,7 +56,7 @@ class TerminalFrontEnd:
 
 
 def _call(answer: Callable[..., None], value: int | str | None) -> None:
-    """None: it was dismissed."""
+    """Calls `answer` unless the question was dismissed, which gives None."""
     if value is not None:
         answer(value)
 
@@ -86,12 +86,12 @@ class NoteLog(RichLog):
         self.show(state, palette)
 
     def is_too_small_for(self, text: str) -> bool:
-        """Whether a note of this text would be cut off."""
+        """Returns whether a note of this text would be cut off."""
         return self._is_low and len(text) + _LENGTH_OF_TIME > self.size.width
 
     @property
     def _is_low(self) -> bool:
-        return self.size.height < _LEAST_WRAPPED
+        return self.size.height < _MIN_WRAPPED
 
     def _render_note(self, note: Note, palette: Palette) -> Text:
         text = Text.assemble(

@@ -10,7 +10,7 @@ from typing import ClassVar, TypeVar
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult, SuspendNotSupported
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widgets import DataTable, Static
 
@@ -33,23 +33,20 @@ from mpsbar.ui.terminal.hosts_table import (
     fit_columns,
     say_none,
 )
-from mpsbar.ui.terminal.keys import LEAVING_BINDINGS, KeyLine
-from mpsbar.ui.terminal.screens import TextScreen
-from mpsbar.ui.terminal.table import SteadyTable, build_heads, draw_row
+from mpsbar.ui.terminal.keys import HOST_KEYS, KeyLine, build_bindings, find_actions, list_help
+from mpsbar.ui.terminal.table import SteadyTable, build_headers, draw_row
 from mpsbar.ui.terminal.themes import setting_name
 from mpsbar.ui.text import cells
 from mpsbar.ui.text.hosts import say_answering, say_silence
 
 _Source = TypeVar("_Source", HostReading, TableRow)
 _REFRESH_SECONDS = 0.5
-_MOST_HOST_NAME = 24
-_OWN_ACTIONS = (
-    "free", "free_all", "connect", "filter", "sort", "reverse", "one_host", "show_all", "help",
-)  # fmt: skip
+_MAX_HOST_NAME = 24
+_KEY_ACTIONS = find_actions(HOST_KEYS)
 
 # Of a host, one process by its pid and start, or with None all; returns what became of it.
-Free = Callable[[str, int | None, float | None], str]
-# Lets ssh ask on the terminal, which is free meanwhile; whether there is a connection then.
+FreeOnHost = Callable[[str, int | None, float | None], str]
+# Lets ssh ask on the terminal, which is free meanwhile; returns whether it connected.
 Ask = Callable[[str], bool]
 
 
@@ -57,25 +54,12 @@ class HostsApp(BaseApp):
     """The app of `top --host`. Nothing in it waits for a host."""
 
     CSS_PATH = ["common.tcss", "hosts.tcss"]  # noqa: RUF012 - as textual declares it
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f", "free", _("Free")),
-        Binding("F", "free_all", _("Free all on host")),
-        Binding("c", "connect", _("Answer ssh")),
-        Binding("slash", "filter", _("Filter"), key_display="/", priority=True),
-        Binding("o", "sort", _("Sort")),
-        Binding("O", "reverse", show=False),
-        Binding("escape", "show_all", _("All"), key_display="Esc"),
-        Binding("question_mark", "help", _("Help"), key_display="?"),
-        Binding("q", "quit", _("Quit")),
-        *LEAVING_BINDINGS,
-        Binding("ctrl+c", "copy_or_quit", show=False, priority=True, system=True),
-        Binding("ctrl+z", "suspend_process", show=False, system=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = build_bindings(HOST_KEYS)
 
     def __init__(
         self,
         read: Callable[[], list[HostReading]],
-        free: Free,
+        free: FreeOnHost,
         settings: Settings,
         ask: Ask = lambda _host: False,
     ) -> None:
@@ -165,8 +149,8 @@ class HostsApp(BaseApp):
         self.refresh_bindings()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Whether a key is offered: only what works here is, and nothing behind the help."""
-        if action in _OWN_ACTIONS and (len(self.screen_stack) > 1 or self.is_filtering):
+        """Returns whether a key is offered: what works here, and nothing behind the help."""
+        if action in _KEY_ACTIONS and (len(self.screen_stack) > 1 or self.is_filtering):
             return False
         if action == "leave_filter":
             return self.is_filtering
@@ -226,7 +210,7 @@ class HostsApp(BaseApp):
                 except (OSError, UserError) as problem:  # or textual would not take the screen back
                     failures.append(problem)
         except SuspendNotSupported:
-            self.notify(_("This terminal can't be given to ssh"), severity="warning")
+            self.notify(_("ssh can't use this terminal"), severity="warning")
         finally:
             signal.signal(signal.SIGINT, before)
         for failure in failures:  # ssh could not be started
@@ -235,22 +219,7 @@ class HostsApp(BaseApp):
         self._take()
 
     def action_help(self) -> None:
-        lines = (
-            _("f     free the selected process's cache, on its host"),
-            _("F     free all caches of that host"),
-            _("c     answer ssh's question, such as for a password, where it has one"),
-            _("⏎     only that host's processes; again: of all hosts"),
-            _("/     show only rows with some text; Esc shows all"),
-            _("o     sort by the next column; O: reverse; or click a column's head"),
-            _("Tab   from the processes to the hosts, and back; or click"),
-            "↑ ↓   " + _("select; also j, k, PgUp, PgDn, Home, End, or the mouse"),
-            _("^p    find a command, or a theme, by its name"),
-            _("^z    back to the shell; fg returns"),
-            "?     " + _("this help"),
-            _("q     quit"),
-        )
-        text = Text("\n").join(make_text(line) for line in lines)
-        self.push_screen(TextScreen(_("mpsbar top"), lambda: text))
+        self.show_help(list_help(HOST_KEYS))
 
     def _find_host(self) -> str:
         """The host under the cursor of the table that has the focus."""
@@ -285,7 +254,7 @@ class HostsApp(BaseApp):
     # --- drawing
 
     def _take(self) -> None:
-        if self.state.take(self._read()):
+        if self.state.update(self._read()):
             self._show()
             self._tell_questions()
             self.refresh_bindings()
@@ -327,7 +296,7 @@ class HostsApp(BaseApp):
         layout = (columns, height, self.palette)
         drawn = {each.host: self._keep(each.host, each, layout, draw) for each in state.readings}
         selected = table.cursor_key or next(iter(drawn), "")
-        table.show_cells(columns.heads, drawn, selected, height)
+        table.show_cells(columns.headers, drawn, selected, height)
 
     def _show_processes(self) -> None:
         self._sync_selection()
@@ -337,12 +306,12 @@ class HostsApp(BaseApp):
         else:
             box.border_title = _("processes of all hosts")
         names = [cells.width(reading.host) for reading in state.readings]
-        name = min(max([4, *names]), _MOST_HOST_NAME)
+        name = min(max([4, *names]), _MAX_HOST_NAME)
         width = box.content_size.width - name - 3
         if width <= 0:
             return
         columns = choose_columns(state.rows, self._sample(), width, "top", gap=1, is_steady=True)
-        heads = [("HOST", translate("HOST"), name), *build_heads(columns, state)]
+        headers = [("HOST", translate("HOST"), name), *build_headers(columns, state)]
         silent = {reading.host for reading in state.readings if reading.problem is not None}
 
         def draw(row: TableRow) -> list[Text]:
@@ -356,7 +325,10 @@ class HostsApp(BaseApp):
             return [first, *drawn]
 
         layout = (name, tuple(columns), state.filter, self.palette)
-        seen, empty = self._find_seen(), self._empty.setdefault(len(heads), [Text("")] * len(heads))
+        seen, empty = (
+            self._find_seen(),
+            self._empty.setdefault(len(headers), [Text("")] * len(headers)),
+        )
         drawn = {}
         for place, row in enumerate(state.rows):
             if place in seen:
@@ -367,7 +339,7 @@ class HostsApp(BaseApp):
         hosts = {reading.host for reading in state.readings}
         for key in [key for key in self._drawn if key not in drawn and key not in hosts]:
             del self._drawn[key]
-        self.main_table.show_cells(heads, drawn, state.selected)
+        self.main_table.show_cells(headers, drawn, state.selected)
         if (words := say_none(state)) != self._none:
             widget = self.main_screen.query_one("#empty", Static)
             self._none, widget.display = words, bool(words)

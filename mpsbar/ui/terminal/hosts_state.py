@@ -15,10 +15,10 @@ from mpsbar.ui.text.hosts import say_since
 
 # Processes whose memory is followed over time, of all hosts: each takes up to 150 kB. The selected
 # one always is.
-_MOST_FOLLOWED = 60
+_MAX_FOLLOWED = 60
 # Rows of the table at most, and of each host at least: textual measures every cell of every row,
 # and a host may say that it has thousands.
-_MOST_ROWS, _FEW_ROWS = 1000, 20
+_MAX_ROWS, _FEW_ROWS = 1000, 20
 
 
 class HostsState(Ordered):
@@ -43,8 +43,8 @@ class HostsState(Ordered):
         self._limit: int | None = None  # of processes in each of these
         self._order: list[str] = []
 
-    def take(self, readings: list[HostReading]) -> bool:
-        """Whether one of them is new."""
+    def update(self, readings: list[HostReading]) -> bool:
+        """Takes over the readings; returns whether one of them is new."""
         before = {reading.host: reading for reading in self.readings}
         new = [reading for reading in readings if before.get(reading.host) is not reading]
         if not new:
@@ -61,7 +61,7 @@ class HostsState(Ordered):
     def arrange(self) -> None:
         """Put the rows in order: after a reading, or another order, filter or host."""
         shown = [each.host for each in self.readings if self.only in ("", each.host)]
-        most = max(_MOST_ROWS // max(len(shown), 1), _FEW_ROWS)
+        most = max(_MAX_ROWS // max(len(shown), 1), _FEW_ROWS)
         self._build_shown(shown, None if self.sort or self.filter else most)
         rows = [row for host in shown for row in self._host_rows[host][0]]
         ordered = arrange(rows, self.sort, self.descending, self._order)
@@ -117,8 +117,8 @@ class HostsState(Ordered):
     def _follow(self, reading: HostReading) -> Snapshot:
         """The last status with the history of its host; times are by our own clock."""
         assert reading.status is not None
-        snapshot = replace(reading.status.snapshot, time=reading.heard or 0.0)
-        most = _MOST_FOLLOWED // len(self.readings)
+        snapshot = replace(reading.status.snapshot, time=reading.answered_at or 0.0)
+        most = _MAX_FOLLOWED // len(self.readings)
         chosen = self.process.pid if self.process and self.host == reading.host else None
         rest = [worker for worker in snapshot.workers[most:] if worker.pid == chosen]
         followed = (*snapshot.workers[:most], *rest[:1])
@@ -154,8 +154,8 @@ class HostsState(Ordered):
             else:
                 left[host] += 1
         for host, n in left.items():
-            words = {"HOST": host, "NAME": _("… and {n} more").format(n=n), "NOTE": ""}
-            kept.append(TableRow(f"{host}/more", None, words, {}))
+            cells = {"HOST": host, "NAME": _("… and {n} more").format(n=n), "NOTE": ""}
+            kept.append(TableRow(f"{host}/more", None, cells, {}))
         if not self.sort:  # the rows of each host are together
             places = {host: place for place, host in enumerate(hosts)}
             kept.sort(key=lambda row: places[row.cells["HOST"]])
@@ -168,10 +168,10 @@ class HostsState(Ordered):
         snapshot, left = self._limit_processes(reading.host)
         rows = []
         for row in build_rows(snapshot):
-            words = row.cells | {"HOST": reading.host}
+            cells = row.cells | {"HOST": reading.host}
             if reading.problem is not None:
-                words["NOTE"] = say_since(reading)
-            rows.append(replace(row, key=f"{reading.host}/{row.key}", cells=words))
+                cells["NOTE"] = say_since(reading)
+            rows.append(replace(row, key=f"{reading.host}/{row.key}", cells=cells))
         return tuple(rows), left
 
     def _limit_processes(self, host: str) -> tuple[Snapshot, int]:

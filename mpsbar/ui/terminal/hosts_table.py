@@ -13,7 +13,7 @@ from mpsbar.ui.columns import translate
 from mpsbar.ui.terminal.drawing import draw_history, draw_load, draw_progress, make_text
 from mpsbar.ui.terminal.head import Gauge, build_gauges
 from mpsbar.ui.terminal.hosts_state import HostsState
-from mpsbar.ui.terminal.table import Heads, SteadyTable
+from mpsbar.ui.terminal.table import Headers, SteadyTable
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import cells, progress, wording
 from mpsbar.ui.text.hosts import say_condition
@@ -22,10 +22,10 @@ from mpsbar.ui.text.machine import describe_pressure
 _TALLEST = 4  # lines of one host
 _TALL_WINDOW = 34
 _CELL_SECONDS = 4  # of a history
-_MOST_NAME = 24
+_MAX_NAME = 24
 _MEMORY, _GPU, _HELD, _COUNT = 15, 4, 9, 4
-_LEAST_BAR, _MOST_BAR = 6, 30
-_LEAST_NOTE = 18
+_MIN_BAR, _MAX_BAR = 6, 30
+_MIN_NOTE = 18
 _RUN_NAME, _RUN_BAR, _RUN_WORDS = 16, 8, 8
 _WIDE = 100
 
@@ -47,17 +47,17 @@ class HostColumns(NamedTuple):
     note: int
 
     @property
-    def heads(self) -> Heads:
+    def headers(self) -> Headers:
         memory = self.memory_bar + _MEMORY + 1 if self.memory_bar else _MEMORY
         gpu = self.gpu_bar + _GPU + 1 if self.gpu_bar else _GPU
-        heads = [
+        headers = [
             ("HOST", translate("HOST"), self.name), ("MEMORY", translate("MEMORY"), memory),
             ("GPU", "GPU" if self.gpu_bar else "GPU".rjust(_GPU), gpu),
             ("HELD", cells.fit(translate("HELD"), _HELD, to_right=True), _HELD),
             ("RUNS", cells.fit(translate("RUNS"), _COUNT, to_right=True), _COUNT),
             ("NOTE", translate("NOTE"), self.note),
         ]  # fmt: skip
-        return heads if self.note > 0 else heads[:-1]
+        return headers if self.note > 0 else headers[:-1]
 
 
 def choose_height(hosts: int, lines: int) -> int:
@@ -72,13 +72,13 @@ def fit_columns(readings: Sequence[HostReading], width: int, height: int) -> Hos
     if height > 1 and width >= _WIDE:
         names += [cells.width(_say_chip(reading)) for reading in readings]
         names += [cells.width(_say_pressure(reading)) for reading in readings]
-    name = min(max([4, *names]), _MOST_NAME, max(width // 4, 8))
+    name = min(max([4, *names]), _MAX_NAME, max(width // 4, 8))
     room = width - name - _MEMORY - _GPU - _HELD - _COUNT - 5
-    spare = room - _LEAST_NOTE
+    spare = room - _MIN_NOTE
     memory_bar = gpu_bar = 0
-    if spare >= 2 * (_LEAST_BAR + 1):
-        memory_bar = gpu_bar = min(max(spare // 3, _LEAST_BAR), _MOST_BAR)
-    elif spare >= _LEAST_BAR + 1:
+    if spare >= 2 * (_MIN_BAR + 1):
+        memory_bar = gpu_bar = min(max(spare // 3, _MIN_BAR), _MAX_BAR)
+    elif spare >= _MIN_BAR + 1:
         memory_bar = spare - 1
     bars = sum(bar + 1 for bar in (memory_bar, gpu_bar) if bar)
     return HostColumns(name, memory_bar, gpu_bar, room - bars)
@@ -102,7 +102,7 @@ def draw_host(
     note = _stack(_draw_notes(reading, snapshot, columns.note, lines, palette), lines)
     first = _stack([name, chip, pressure], lines)
     if snapshot is None:
-        return [first, *(Text("") for _head in range(4)), note][: len(columns.heads)]
+        return [first, *(Text("") for _head in range(4)), note][: len(columns.headers)]
     memory, gpu, *_others = build_gauges(snapshot)
     gpu = gpu._replace(text=wording.percent(snapshot.machine.gpu.utilization))
     base = quiet if is_old else ""
@@ -115,7 +115,7 @@ def draw_host(
         make_text(cells.fit(str(count), _COUNT, True), base),
         note,
     ]
-    return drawn[: len(columns.heads)]
+    return drawn[: len(columns.headers)]
 
 
 def _draw_gauge(

@@ -1,25 +1,24 @@
-"""The keys of `mpsbar top`: the one list that the bindings, the help and the last line are
-made of; and that line.
+"""The keys of `mpsbar top`, from which its bindings, its help and its last line are made.
 
 A key of a process stands for one of the rows of its menu (ui/process_rows.py): where there is no
 such row, there is no such key.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widgets import Footer
 from textual.widgets._footer import FooterKey
 
 from mpsbar.language import _
-from mpsbar.ui.columns import explain_counters
 from mpsbar.ui.text import cells
 
 # They leave the filter before its field gets them, or of "/text, Enter, f" typed fast the f would
 # reach the field.
-LEAVING_BINDINGS = [
+_LEAVING_BINDINGS = [
     Binding(key, f"leave_filter({key == 'escape'})", show=False, priority=True)
     for key in ("enter", "up", "down", "escape")
 ]
@@ -29,71 +28,104 @@ _KEPT = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class KeyBinding:
     key: str  # as textual names it
-    action: str
+    action: str  # "": a table or textual binds it; it is listed for the help
     help: str
     caption: str = ""  # in the last line; "": not shown there
     sign: str = ""  # as people read it, where it differs from the key
 
 
-def list_keys() -> tuple[Key, ...]:
-    """All keys, in the order of the last line; those that move the cursor are the table's."""
-    return (
-        Key("f", "row('free')", _("free the selected process's cache"), _("Free")),
-        Key("c", "row('connect')", _("connect its environment (asks first)"), _("Connect")),
-        Key("w", "row('when-possible')", _("free a busy one when possible; again: cancel that")),
-        Key("F", "menu('free-all')", _("free all caches"), _("Free all")),
-        Key("t", "row('tensors')", _("show its largest tensors"), _("Tensors")),
-        Key("l", "row('limit')", _("limit its memory (asks first)")),
-        Key("s", "row('stop')", _("stop it (asks first)"), _("Stop")),
-        Key("enter", "detail", _("fill the window with it; or click it"), _("Detail"), "⏎"),
-        Key("a", "actions", _("show all its commands")),
-        Key("n", "row('watch')", _("ring the bell when it ends")),
-        Key("y", "row('copy')", _("copy its PID")),
-        Key("d", "dtypes", _("the table of dtypes that work here"), _("dtypes")),
-        Key("p", "menu('probe')", _("run the dtype probe; again: cancel it")),
-        Key("r", "menu('report')", _("open the report")),
-        Key("A", "menu('auto-free')", _("choose when caches are freed automatically")),
-        Key("slash", "filter", _("show only rows with some text; Esc shows all"), _("Filter"), "/"),
-        Key("o", "sort", _("sort by the next column; or click a column's head")),
-        Key("O", "reverse", _("reverse the order")),
-        Key("v", "tree", _("children under their parents, or every process by itself")),
-        Key("escape", "deselect", _("show all rows; then this computer, not a process"), "", "Esc"),
-        Key("question_mark", "help", _("this help"), _("Help"), "?"),
-        Key("q", "quit", _("quit"), _("Quit")),
-    )  # fmt: skip
+_FILTER = KeyBinding(
+    "slash", "filter", _("show only rows with some text; Esc shows all"), _("Filter"), "/"
+)
+_REVERSE = KeyBinding("O", "reverse", _("reverse the order"))
+_LAST = (
+    KeyBinding("question_mark", "help", _("show this help"), _("Help"), "?"),
+    KeyBinding("q", "quit", _("quit"), _("Quit")),
+    KeyBinding(
+        "up", "", _("select; also j, k, PgUp, PgDn, Home, End, or the mouse"), sign="↑ ↓"
+    ),
+    KeyBinding("ctrl+p", "", _("open the command palette (commands, themes)"), sign="^p"),
+    KeyBinding(
+        "ctrl+c", "", _("copy the text selected with the mouse; if none is, quit"), sign="^c"
+    ),
+    KeyBinding("ctrl+z", "", _("suspend; fg resumes"), sign="^z"),
+)  # fmt: skip
+
+# In the order of the last line.
+KEYS = (
+    KeyBinding("f", "row('free')", _("free the selected process's cache"), _("Free")),
+    KeyBinding("c", "row('connect')", _("connect its environment (asks first)"), _("Connect")),
+    KeyBinding(
+        "w", "row('when-possible')",
+        _("free its cache when it is no longer busy; press again to cancel"),
+    ),
+    KeyBinding("F", "menu('free-all')", _("free all caches"), _("Free all")),
+    KeyBinding("t", "row('tensors')", _("show its largest tensors"), _("Tensors")),
+    KeyBinding("l", "row('limit')", _("limit its memory (asks first)")),
+    KeyBinding("s", "row('stop')", _("stop it (asks first)"), _("Stop")),
+    KeyBinding("enter", "detail", _("fill the window with it; or click it"), _("Detail"), "⏎"),
+    KeyBinding("a", "actions", _("show all its commands")),
+    KeyBinding("n", "row('watch')", _("ring the bell when it ends")),
+    KeyBinding("y", "row('copy')", _("copy its PID")),
+    KeyBinding("d", "dtypes", _("the table of dtypes that work here"), _("dtypes")),
+    KeyBinding("p", "menu('probe')", _("run the dtype probe; press again to cancel")),
+    KeyBinding("r", "menu('report')", _("open the report")),
+    KeyBinding("A", "menu('auto-free')", _("choose when caches are freed automatically")),
+    _FILTER,
+    KeyBinding("o", "sort", _("sort by the next column; or click a column header")),
+    _REVERSE,
+    KeyBinding("v", "tree", _("switch between a tree and a flat list")),
+    KeyBinding(
+        "escape", "deselect", _("show all rows; then this computer, not a process"), sign="Esc"
+    ),
+    *_LAST,
+)  # fmt: skip
+# Those of `mpsbar top --host`.
+HOST_KEYS = (
+    KeyBinding("f", "free", _("free the selected process's cache, on its host"), _("Free")),
+    KeyBinding("F", "free_all", _("free all caches of that host"), _("Free all on host")),
+    KeyBinding("c", "connect", _("answer an ssh prompt (password, unknown key)"), _("Answer ssh")),
+    _FILTER,
+    KeyBinding("o", "sort", _("sort by the next column; or click a column header"), _("Sort")),
+    _REVERSE,
+    KeyBinding(
+        "escape", "show_all", _("show all rows and the processes of all hosts"), _("All"), "Esc"
+    ),
+    KeyBinding(
+        "enter", "", _("show only this host's processes; press again for all hosts"), sign="⏎"
+    ),
+    KeyBinding(
+        "tab", "", _("move from the processes to the hosts, and back; or click"), sign="Tab"
+    ),
+    *_LAST,
+)  # fmt: skip
 
 
-# Those that a field and a screen over the table keep to themselves.
-OWN_ACTIONS = {key.action.partition("(")[0] for key in list_keys()}
+def find_actions(keys: Iterable[KeyBinding]) -> frozenset[str]:
+    """The actions that a field, and a screen over the table, keep to themselves."""
+    return frozenset(key.action.partition("(")[0] for key in keys if key.action)
 
 
-def build_bindings() -> list[Binding]:
+def build_bindings(keys: Iterable[KeyBinding]) -> list[BindingType]:
     """Keys are queued for the widget that has the focus when they arrive. Only those that open and
     leave the filter come before them, or of "/text, Enter, f" typed fast the letters would reach
     the table and the f the filter; with all others it must not be so: in "down, f" the f is about
     the row below.
     """
-    keys = [
-        Binding(key.key, key.action, key.caption or key.help, show=bool(key.caption),
-                key_display=key.sign or None, priority=key.action == "filter")
-        for key in list_keys()
+    return [
+        *(Binding(key.key, key.action, key.caption or key.help, show=bool(key.caption),
+                  key_display=key.sign or None, priority=key.action == "filter")
+          for key in keys if key.action),
+        *_LEAVING_BINDINGS,
+        Binding("ctrl+c", "copy_or_quit", show=False, priority=True, system=True),
+        Binding("ctrl+z", "suspend_process", show=False, system=True),
     ]  # fmt: skip
-    ending = Binding("ctrl+c", "copy_or_quit", show=False, priority=True, system=True)
-    return [*keys, *LEAVING_BINDINGS, ending]
 
 
-def help_lines() -> list[str]:
-    keys = [(key.sign or key.key, key.help) for key in list_keys()]
-    keys += [
-        ("↑ ↓", _("select; also j, k, PgUp, PgDn, Home, End, or the mouse")),
-        ("^p", _("find a command, or a theme, by its name")),
-        ("^c", _("copy the text selected with the mouse; if none is, quit")),
-        ("^z", _("back to the shell; fg returns")),
-    ]
-    words = ["", *explain_counters(), _("?: unknown")]
-    return [f"{cells.fit(char, 4)} {text}" for char, text in keys] + words
+def list_help(keys: Iterable[KeyBinding]) -> list[str]:
+    return [f"{cells.fit(key.sign or key.key, 4)} {key.help}" for key in keys]
 
 
 class KeyLine(Footer):

@@ -19,10 +19,10 @@ from mpsbar.ui.terminal.drawing import is_same_text, make_segments
 from mpsbar.ui.text import cells
 
 _EMPTY = Strip([])
-Line = Text | list[Segment]
+RenderedLine = Text | list[Segment]
 
 
-def _is_same(first: Line, second: Line) -> bool:
+def _is_same(first: RenderedLine, second: RenderedLine) -> bool:
     if isinstance(first, Text) and isinstance(second, Text):
         return is_same_text(first, second)
     return first == second
@@ -40,13 +40,13 @@ class LinesView(Widget):
 
     def __init__(self, is_selectable: bool = False, **more: Any) -> None:
         super().__init__(**more)
-        self.lines: Sequence[Line] = ()
+        self.lines: Sequence[RenderedLine] = ()
         self._is_selectable = is_selectable
         self._strips: list[Strip] = []
         self._layout: Any = None  # what all lines depend on
         self._painted: dict[int, tuple[Strip, Strip]] = {}  # by number, with what it was made of
 
-    def show_lines(self, lines: Sequence[Line]) -> None:
+    def show_lines(self, lines: Sequence[RenderedLine]) -> None:
         before, self.lines = self.lines, lines
         if len(before) != len(lines):
             self._strips = [self._build_strip(line) for line in lines]
@@ -60,7 +60,7 @@ class LinesView(Widget):
             width = self.size.width
             self.refresh(*(Region(0, y, width, count) for y, count in group_lines(changed)))
 
-    def _build_strip(self, line: Line) -> Strip:
+    def _build_strip(self, line: RenderedLine) -> Strip:
         return Strip(make_segments(line, self.app.console) if isinstance(line, Text) else line)
 
     @property

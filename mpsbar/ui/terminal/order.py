@@ -12,10 +12,10 @@ WORDS = [column.key for column in COLUMNS if column.number is None]
 SORTS = ("", "HELD", "CACHED", "FOOTPRINT", "NAME")  # of the key that sorts by the next one
 # Steps for each row that it takes to keep an order steady. Where thousands of rows change places it
 # would take all pairs of them, and there is nothing to keep steady: they are sorted exactly.
-_MOST_STEPS = 50
-_Family = list[TableRow]
-_Value = tuple[float, str]
-_Measure = Callable[[_Family], _Value]
+_MAX_STEPS = 50
+_RowGroup = list[TableRow]
+_SortKey = tuple[float, str]
+_Measure = Callable[[_RowGroup], _SortKey]
 
 
 class Ordered:
@@ -49,7 +49,7 @@ class Ordered:
 
 
 def matches(row: TableRow, text: str) -> bool:
-    """Whether a text column or the pid contains the text."""
+    """Returns whether a text column or the pid contains the text."""
     words = [row.cells.get(key, "") for key in (*WORDS, "PID")]
     return text.lower() in " ".join(words).lower()
 
@@ -61,7 +61,7 @@ def arrange(
     margin."""
     if not sort:
         return tuple(rows)
-    families: list[_Family] = []
+    families: list[_RowGroup] = []
     for row in rows:
         if row.is_child and families:
             families[-1].append(row)
@@ -74,8 +74,8 @@ def arrange(
     known.sort(key=lambda each: places[each[1][0].key])
     new = [each for each in measured if each[1][0].key not in places]
     new.sort(key=_by_value, reverse=descending)
-    order: list[tuple[_Value, _Family]] = []
-    left = _MOST_STEPS * len(measured)
+    order: list[tuple[_SortKey, _RowGroup]] = []
+    left = _MAX_STEPS * len(measured)
     for value, family in [*known, *new]:
         at = len(order)
         while at and left and _passes(value, order[at - 1][0], descending):
@@ -87,14 +87,14 @@ def arrange(
     return tuple(row for _value, family in order for row in family)
 
 
-def _by_value(measured: tuple[_Value, _Family]) -> _Value:
+def _by_value(measured: tuple[_SortKey, _RowGroup]) -> _SortKey:
     return measured[0]
 
 
 def _measure_by(sort: str) -> _Measure:
     """The number of a column, or its text; an unknown number is the least."""
 
-    def measure(family: _Family) -> _Value:
+    def measure(family: _RowGroup) -> _SortKey:
         if sort in WORDS:
             return (0.0, family[0].cells.get(sort, "").lower())
         known = [v for row in family if (v := row.values.get(sort)) is not None]
@@ -103,7 +103,7 @@ def _measure_by(sort: str) -> _Measure:
     return measure
 
 
-def _passes(value: _Value, above: _Value, descending: bool) -> bool:
+def _passes(value: _SortKey, above: _SortKey, descending: bool) -> bool:
     if value[1] or above[1]:
         return value[1] > above[1] if descending else value[1] < above[1]
     if descending:

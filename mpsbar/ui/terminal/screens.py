@@ -134,7 +134,7 @@ class FieldScreen(OverScreen[str | None]):
             yield Static(make_wrapped(self.question.title, "bold"))
             yield Static(make_wrapped(self.question.text))
             yield Input(self.text, max_length=_FIELD_LENGTH, compact=True)
-            yield Static(make_text(_("Enter sets it, Esc changes nothing"), "dim"))
+            yield Static(make_text(_("Enter to set, Esc to cancel"), "dim"))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         self.dismiss(event.value)
@@ -189,9 +189,9 @@ class TableScreen(OverScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = _CLOSE
 
-    def __init__(self, title: str, heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    def __init__(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         super().__init__()
-        self.heading, self._heads, self._rows = title, heads, rows
+        self.heading, self._headers, self._rows = title, headers, rows
 
     def compose(self) -> ComposeResult:
         with Vertical(classes="box large"):
@@ -200,7 +200,7 @@ class TableScreen(OverScreen[None]):
 
     def on_mount(self) -> None:
         table = self.query_one(DataTable)
-        table.add_columns(*self._heads)
+        table.add_columns(*self._headers)
         table.add_rows([make_text(cell) for cell in row] for row in self._rows)
 
 

@@ -3,6 +3,7 @@
 import time
 from collections import deque
 from dataclasses import dataclass
+from pathlib import Path
 
 from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.events import Alert, EndedProcess, Event
@@ -20,10 +21,10 @@ from mpsbar.ui.text.alerts import say_alert_in_a_line, say_ended
 
 _EVERY_ROW = 10_000  # a terminal scrolls
 _LOG_LINES = 200
-_MOST_ENDED = 5
+_MAX_ENDED = 5
 # Processes whose chart is kept after their end.
-_MOST_SERIES = 60
-_MOST_MARKS = 50
+_MAX_SERIES = 60
+_MAX_MARKS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,10 @@ class TerminalState(Ordered):
 
     def __init__(self, snapshot: Snapshot, settings: Settings) -> None:
         super().__init__()
-        self.ui_state = UiState(is_app=True, settings=settings, most=_EVERY_ROW)
+        self.ui_state = UiState(
+            is_clickable=True, settings=settings, most=_EVERY_ROW,
+            home=str(Path.home()),
+        )  # fmt: skip
         self.snapshot = snapshot
         self.rows: tuple[TableRow, ...] = ()  # in order, without those that the filter hides
         self.total = 0  # with those
@@ -58,7 +62,7 @@ class TerminalState(Ordered):
         self._series: dict[tuple[int, float | None], ProcessSeries] = {}
         self._marks: dict[int | None, deque[ChartMark]] = {}  # by pid; None: of the machine
 
-    def take(self, snapshot: Snapshot) -> None:
+    def update(self, snapshot: Snapshot) -> None:
         """Show another snapshot; its events are noted once."""
         if snapshot is not self._taken:
             self.snapshot = self._taken = snapshot
@@ -155,19 +159,19 @@ class TerminalState(Ordered):
 
     def _build_ended(self) -> list[TableRow]:
         rows, self._ended = [], {}
-        for end in self.snapshot.ended[:_MOST_ENDED]:
+        for end in self.snapshot.ended[:_MAX_ENDED]:
             key = f"ended-{end.pid}-{int(end.started or end.ended)}"
             note = endings.describe_end(end, self.snapshot.time)
-            words = {"PID": str(end.pid), "NAME": end.name, "NOTE": note}
+            cells = {"PID": str(end.pid), "NAME": end.name, "NOTE": note}
             self._ended[key] = end
-            rows.append(TableRow(key, None, words, {}))
+            rows.append(TableRow(key, None, cells, {}))
         return rows
 
     def _keep_series(self, snapshot: Snapshot) -> None:
         for pid, series in snapshot.process_series.items():
             self._series.pop((pid, series.started), None)
             self._series[pid, series.started] = series
-        while len(self._series) > max(_MOST_SERIES, len(snapshot.process_series)):
+        while len(self._series) > max(_MAX_SERIES, len(snapshot.process_series)):
             del self._series[next(iter(self._series))]
 
     def _mark(self, event: Event) -> None:
@@ -178,7 +182,7 @@ class TerminalState(Ordered):
             self._add_mark(what.pid, ChartMark(event.time, "!"))
 
     def _add_mark(self, pid: int | None, mark: ChartMark) -> None:
-        self._marks.setdefault(pid, deque(maxlen=_MOST_MARKS)).append(mark)
+        self._marks.setdefault(pid, deque(maxlen=_MAX_MARKS)).append(mark)
 
     def _note_event(self, event: Event) -> None:
         """An alert is a line of the log, and so is the end of every connected worker."""
@@ -191,7 +195,7 @@ class TerminalState(Ordered):
             if not what.asked_here or what.cause is not None:  # the controller notes our own
                 name = self.snapshot.names.get(what.pid, what.name)
                 level = "ok" if what.state == "done" else "warning"
-                self.note(f"{name}: {outcomes.freed(what)}", level)
+                self.note(f"{name}: {outcomes.say_freed(what)}", level)
         elif isinstance(what, Limited):
             pass  # noted by the controller
         elif isinstance(what, Alert) and what.kind == "ended":

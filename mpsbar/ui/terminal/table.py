@@ -1,5 +1,4 @@
-"""Tables in which nothing moves under the cursor; that of the processes, and what is said where it
-would be empty."""
+"""A table whose rows stay under the cursor, and the table of processes made from it."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -33,7 +32,7 @@ from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import wording
 
-Heads = list[tuple[str, str, int]]  # of each column its key, its text and its width
+Headers = list[tuple[str, str, int]]  # of each column its key, its text and its width
 
 
 class SteadyTable(DataTable[Text]):
@@ -50,7 +49,7 @@ class SteadyTable(DataTable[Text]):
         super().__init__(
             cursor_type="row", cell_padding=0, cursor_foreground_priority="renderable", **more
         )
-        self._fitted: Heads = []
+        self._fitted: Headers = []
         self._drawn: dict[str, list[Text]] = {}
         self._height = 1  # of each row
         # Of each row that was seen, what its cells depend on, and each with its segments.
@@ -58,16 +57,16 @@ class SteadyTable(DataTable[Text]):
         self._selected = ""  # the key of the row where we put the cursor
 
     def show_cells(
-        self, heads: Heads, drawn: dict[str, list[Text]], selected: str, height: int = 1
+        self, headers: Headers, drawn: dict[str, list[Text]], selected: str, height: int = 1
     ) -> None:
         """Draw the rows, by their keys; cells that are as they were are not touched."""
         with self.prevent(DataTable.RowHighlighted):
             is_same = height == self._height and list(drawn) == list(self._drawn)
-            if heads != self._fitted or not is_same:
-                self._rebuild(heads, drawn, height)
+            if headers != self._fitted or not is_same:
+                self._rebuild(headers, drawn, height)
             else:
-                self._update(heads, drawn)
-            self._fitted, self._drawn, self._height = heads, drawn, height
+                self._update(headers, drawn)
+            self._fitted, self._drawn, self._height = headers, drawn, height
             self.show_cursor, self._selected = bool(selected), selected
             place = next((number for number, key in enumerate(drawn) if key == selected), None)
             if place is not None and place != self.cursor_row:
@@ -86,17 +85,17 @@ class SteadyTable(DataTable[Text]):
         keys = list(self._drawn)
         return keys[self.cursor_row] if self.cursor_row < len(keys) else ""
 
-    def _rebuild(self, heads: Heads, drawn: dict[str, list[Text]], height: int) -> None:
+    def _rebuild(self, headers: Headers, drawn: dict[str, list[Text]], height: int) -> None:
         place = self.scroll_y
         self._painted = {}
         self.clear(columns=True)
-        for key, head, width in heads:
-            self.add_column(Text(head, no_wrap=True), width=width + 1, key=key)
+        for key, header, width in headers:
+            self.add_column(Text(header, no_wrap=True), width=width + 1, key=key)
         for key, cells in drawn.items():
             self.add_row(*cells, key=key, height=height)
         self.scroll_to(y=place, animate=False, force=True)
 
-    def _update(self, heads: Heads, drawn: dict[str, list[Text]]) -> None:
+    def _update(self, headers: Headers, drawn: dict[str, list[Text]]) -> None:
         """Change the cells that differ. `update_cell` would have every cell rendered again, and
         keep thousands of old ones: of what was rendered only these are forgotten here."""
         changed: set[tuple[str | None, str | None]] = set()  # keys of rows and columns
@@ -109,7 +108,7 @@ class SteadyTable(DataTable[Text]):
                 if is_same_text(cell, before):
                     cells[number] = before  # so that it is known to be painted
                     continue
-                column = heads[number][0]
+                column = headers[number][0]
                 self._data[RowKey(key)][ColumnKey(column)] = cell
                 changed.add((key, column))
                 if place not in places[-1:]:
@@ -185,16 +184,16 @@ class ProcessTable(SteadyTable):
             row.key: draw_row(row, columns, snapshot, palette, match, row.key == state.selected)
             for row in state.rows
         }
-        self.show_cells(build_heads(columns, state), drawn, state.selected)
+        self.show_cells(build_headers(columns, state), drawn, state.selected)
 
 
-def build_heads(columns: Sequence[FittedColumn], order: Ordered) -> Heads:
-    return [(column.key, _head(column, order), column.width) for column in columns]
+def build_headers(columns: Sequence[FittedColumn], order: Ordered) -> Headers:
+    return [(column.key, _write_header(column, order), column.width) for column in columns]
 
 
-def _head(column: FittedColumn, order: Ordered) -> str:
+def _write_header(column: FittedColumn, order: Ordered) -> str:
     mark = ("▼" if order.descending else "▲") if column.key == order.sort else ""
-    return column.mark_head(mark)
+    return column.mark_header(mark)
 
 
 def draw_row(

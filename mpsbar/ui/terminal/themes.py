@@ -67,7 +67,7 @@ def theme_name(setting: str) -> str:
 
 
 def setting_name(theme: str) -> str | None:
-    """The value of the setting; None: a theme of textual's own, which is not kept."""
+    """Returns the setting's value, or None for a theme of textual's own, which is not saved."""
     return theme.removeprefix(_PREFIX) if theme.startswith(_PREFIX) else None
 
 

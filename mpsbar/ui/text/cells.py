@@ -45,6 +45,17 @@ def cut(text: str, most: int) -> str:
     return text[:end] + "…"
 
 
+def cut_middle(text: str, most: int) -> str:
+    """The beginning and the end, which both help to recognise a name; in full if it fits."""
+    text = printable(text, most=1000)
+    if most < 4 or width(text) <= most:
+        return cut(text, most)
+    tail = text
+    while width(tail) > (most - 1) // 2:
+        tail = tail[1:]
+    return cut(text, most - width(tail)) + tail
+
+
 @_cached
 def fit(text: str, cells: int, to_right: bool = False) -> str:
     """Cut or pad the text to exactly this many cells."""

@@ -8,14 +8,14 @@ from mpsbar.core.actions import Connect, Connected, Freed, Limited, Stop, Stoppe
 from mpsbar.core.limits import HEAP
 from mpsbar.core.naming import printable
 from mpsbar.core.snapshot import Worker
-from mpsbar.language import _, mark
+from mpsbar.language import _, mark, ngettext
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_delivery
 from mpsbar.ui.text.wording import shorten_home
 
 _NAME_WIDTH = 60
-_MOST_LINES = 3
+_MAX_LINES = 3
 _PATH_WIDTH = 200
 # What a limit means, by the backends that have one (CAN_LIMIT in agent/backends).
 _ABOVE_LIMIT = {
@@ -89,13 +89,13 @@ class Notice(NamedTuple):
 def ask_stop(action: Stop) -> Dialog:
     title = _("Stop {name} (PID {pid})?").format(name=_name(action.name), pid=action.pid)
     text = _(
-        "mpsbar sends it an interrupt (SIGINT), as Ctrl-C does, so that it can save its work "
+        "mpsbar will send it an interrupt (SIGINT), like Ctrl-C, so that it can save its work "
         "first. If it keeps running, choose Stop… again."
     )
     if action.firmly:
         title = _("Terminate {name} (PID {pid})?").format(name=_name(action.name), pid=action.pid)
         text = _(
-            "It was asked to stop and is still running. mpsbar now sends it a request to "
+            "It's still running after being asked to stop. mpsbar will ask it to "
             "terminate (SIGTERM): most programs end at once, without saving their work."
         )
     return Dialog(title, text, (_("Terminate") if action.firmly else _("Stop"), _("Cancel")))
@@ -137,7 +137,9 @@ def _explain_limit(worker: Worker) -> str:
 
 def tell_limited(outcome: Limited) -> Notice:
     is_gone = outcome.state in ("gone", "ended")
-    text = outcome_text.limited_briefly(outcome) if is_gone else outcome_text.limited(outcome)
+    text = (
+        outcome_text.say_limited_briefly(outcome) if is_gone else outcome_text.say_limited(outcome)
+    )
     level: Literal["ok", "warning"] = "ok" if outcome.state == "done" else "warning"
     return Notice(_name(outcome.name), text, "outcome", level)
 
@@ -145,21 +147,22 @@ def tell_limited(outcome: Limited) -> Notice:
 def ask_connect(action: Connect) -> Dialog:
     text = _(
         "{python}\n\nmpsbar copies a small agent into this environment (pip lists it as "
-        "mpsbar-agent). From their next start, its {frameworks} processes show how much memory "
-        "they hold. To remove it, uninstall mpsbar-agent there with pip or uv."
+        "mpsbar-agent). The next time they start, its {frameworks} processes show how much "
+        "memory they hold. To remove it, uninstall mpsbar-agent there with pip or uv."
     ).format(frameworks=join_labels(_("and")), python=printable(action.python, _PATH_WIDTH))
     return Dialog(_("Connect this environment?"), text, (_("Connect"), _("Cancel")))
 
 
 def say_no_python(typed: str) -> str:
     name = printable(typed.strip(), _PATH_WIDTH) or _("That")
-    return _("{name} is not the path of a Python.").format(name=name)
+    return _("{name} is not the path of a Python interpreter.").format(name=name)
 
 
 def ask_python(complaint: str = "") -> Dialog:
     text = complaint + "\n\n" if complaint else ""
     text += _(
-        "The path of its Python, such as ~/venv/bin/python or ~/miniforge3/envs/ml/bin/python"
+        "The path of its Python interpreter, such as ~/venv/bin/python or "
+        "~/miniforge3/envs/ml/bin/python"
     )
     return Dialog(_("Which environment?"), text, (_("Connect"), _("Cancel")))
 
@@ -168,12 +171,12 @@ def tell_connected(outcome: Connected) -> Dialog:
     failed = outcome.state in ("refused", "no_answer")
     title = _("Couldn't connect") if failed else _("Connected")
     path = printable(outcome.python, _PATH_WIDTH)
-    return Dialog(title, f"{path}\n\n{outcome_text.connected(outcome)}", (_("OK"),))
+    return Dialog(title, f"{path}\n\n{outcome_text.say_connected(outcome)}", (_("OK"),))
 
 
 def tell_freed(outcome: Freed, is_one_of_many: bool = False) -> Notice:
     is_gone = outcome.state in ("gone", "ended")
-    text = outcome_text.freed_briefly(outcome) if is_gone else outcome_text.freed(outcome)
+    text = outcome_text.say_freed_briefly(outcome) if is_gone else outcome_text.say_freed(outcome)
     return Notice(
         _name(outcome.name),
         text,
@@ -185,14 +188,16 @@ def tell_freed(outcome: Freed, is_one_of_many: bool = False) -> Notice:
 def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
     done = [outcome for outcome in outcomes if outcome.state == "done"]
     size = wording.size(sum(outcome.freed or 0 for outcome in done))
-    title = _("Freed {size} in {n} of {all} processes").format(
-        size=size, n=len(done), all=len(outcomes)
-    )
+    title = ngettext(
+        "Freed {size} from {n} of {all} process",
+        "Freed {size} from {n} of {all} processes",
+        len(outcomes),
+    ).format(size=size, n=len(done), all=len(outcomes))
     others = [outcome for outcome in outcomes if outcome.state != "done"]
     # Briefly: who has only the app has no command to type.
     lines = [
-        f"{_name(other.name)}: {outcome_text.freed_briefly(other)}"
-        for other in others[:_MOST_LINES]
+        f"{_name(other.name)}: {outcome_text.say_freed_briefly(other)}"
+        for other in others[:_MAX_LINES]
     ]
     return Notice(title, "\n".join(lines), "summary")
 
@@ -200,12 +205,12 @@ def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
 def tell_stopped(outcome: Stopped) -> Notice:
     # Its row says that it was asked to stop.
     kind: Literal["detail", "outcome"] = "detail" if outcome.state == "asked" else "outcome"
-    return Notice(_name(outcome.name), outcome_text.stopped(outcome), kind)
+    return Notice(_name(outcome.name), outcome_text.say_stopped(outcome), kind)
 
 
 def tell_tensors_refused(name: str, outcome: Tensors) -> Notice:
     """The submenu of the process says the same."""
-    return Notice(_name(name), outcome_text.tensors_refused(outcome), "detail", "warning")
+    return Notice(_name(name), outcome_text.say_tensors_refused(outcome), "detail", "warning")
 
 
 def tell_failure(what: str, error: Exception, log_file: str) -> Notice:
@@ -271,7 +276,7 @@ def tell_running() -> Notice:
 
 def tell_complaints(complaints: Sequence[str]) -> Notice:
     """Settings that were ignored, and why."""
-    return Notice(_("Some settings can't be used"), "\n".join(complaints[:_MOST_LINES]))
+    return Notice(_("Some settings can't be used"), "\n".join(complaints[:_MAX_LINES]))
 
 
 def tell_making_report() -> Notice:

@@ -1,6 +1,6 @@
-"""How a process ended, in words: briefly for a row, in a sentence, and what the sentence rests on.
+"""Words how a process ended: briefly for a row, in a sentence, and by its evidence.
 
-Pure. What is only likely is worded as that everywhere.
+Pure. What is only likely is always worded as likely.
 """
 
 from collections.abc import Callable
@@ -77,7 +77,7 @@ def _briefly(verdict: EndVerdict) -> str:
     has_size = isinstance(verdict.values.get("at"), int)
     return {
         "finished": _("finished"),
-        "exited": _("ended by itself, exit code unknown"),
+        "exited": _("exited, exit code unknown"),
         "exit_code": _("exit code {code}"),
         "exception": _("{type}"),
         "out_of_memory": _("out of memory at {at}") if has_size else _("out of memory"),
@@ -90,7 +90,7 @@ def _briefly(verdict: EndVerdict) -> str:
         "terminated": _("ended by {signal}"),
         "other_rank": _("most likely ended by its launcher"),
         "crashed": _("crashed{named} ({signal})"),
-        "metal_timeout": _("GPU time-out"),
+        "metal_timeout": _("GPU timeout"),
         "interactivity": _("GPU work ended by macOS to keep the screen responsive"),
         "submissions_ignored": _("GPU work refused after repeated errors"),
         "gpu_fault": _("GPU memory fault"),
@@ -152,9 +152,9 @@ def _sentence(verdict: EndVerdict) -> str:
         )
     return {
         "finished": _("{name} finished (exit code 0)"),
-        "exited": _("{name} ended by itself; its exit code is unknown"),
+        "exited": _("{name} exited; its exit code is unknown"),
         "exit_code": _("{name} ended with exit code {code}"),
-        "killed": _("{name} was killed (SIGKILL) by a person or by the system; which is unknown"),
+        "killed": _("{name} was killed (SIGKILL); whether by a user or by the system is unknown"),
         "interrupted": _("{name} was interrupted (Ctrl-C)"),
         "terminated": _("{name} was ended by a signal ({signal})"),
         "other_rank": _("{name} was most likely ended by its launcher after {rank} failed"),
@@ -165,8 +165,8 @@ def _sentence(verdict: EndVerdict) -> str:
         "submissions_ignored": _(
             "macOS refused the GPU work of {name} after repeated errors: {text}"
         ),
-        "gpu_fault": _("The GPU work of {name} used memory that was not there: {text}"),
-        "gpu_reset": _("The GPU was reset under {name}: {text}"),
+        "gpu_fault": _("The GPU work of {name} accessed invalid memory: {text}"),
+        "gpu_reset": _("The GPU was reset while {name} was using it: {text}"),
         "code_signing": _("macOS killed {name} because its signed code was changed"),
         "restarted": _(
             "The computer was restarted while {name} was running, as far as mpsbar knows"
@@ -207,8 +207,8 @@ def say_basis(verdict: EndVerdict) -> list[str]:
     values = verdict.values
     words = {
         "exit_status": _say_status(values),
-        "last_words": _("the record that its agent left when Python ended"),
-        "no_last_words": _("no record of its agent: Python did not end by itself"),
+        "last_words": _("the exit record written by its agent"),
+        "no_last_words": _("no exit record from its agent: Python did not exit normally"),
         "crash_report": _("macOS's crash report about this process"),
         "jetsam_report": _("macOS's jetsam report, which names this process"),
         "kernel_log": _("the kernel's log, which names this process"),
@@ -218,14 +218,14 @@ def say_basis(verdict: EndVerdict) -> list[str]:
             size=_size(values.get("swap"))
         ),
         "stop_asked": _("Stop was chosen in mpsbar"),
-        "gpu_recovery": _("the GPU's count of recoveries rose at that time"),
-        "gpu_event": _("a GPU event of that time, which names {name} ({reason})").format(
+        "gpu_recovery": _("the GPU's reset counter increased at that time"),
+        "gpu_event": _("a GPU event from that time that names {name} ({reason})").format(
             name=printable(str(values.get("named") or "?")),
             reason=printable(str(values.get("reason") or "?")),
         ),
         "panic_report": _("macOS's panic report"),
-        "restart": _("the computer was started after the process was last seen"),
-        "still_running": _("the process is still there, with another command line"),
+        "restart": _("the computer was restarted after the process was last seen"),
+        "still_running": _("the process is still running, with a different command line"),
         "other_rank": _("another process of the same launcher failed just before"),
         "exit_reason": _("the kernel's own exit reason"),
     }

@@ -9,7 +9,7 @@ from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.wording import shorten_home
 
-_MOST_SHOWN = 20
+_MAX_SHOWN = 20
 
 
 def render_fallbacks(
@@ -27,11 +27,11 @@ def render_fallbacks(
     if not found.operations:
         return [_("CPU fallbacks: none"), *_indent(say_limits(found))]
     lines = [_say_total(found)]
-    for operation in found.operations[:_MOST_SHOWN]:
+    for operation in found.operations[:_MAX_SHOWN]:
         lines.append(f"  {_say_operation(operation, folder, home)}")
         lines.append(f"    → {say_remedy(operation.name, found.torch, native)}")
-    if len(found.operations) > _MOST_SHOWN:
-        lines.append("  " + _("… and {n} more").format(n=len(found.operations) - _MOST_SHOWN))
+    if len(found.operations) > _MAX_SHOWN:
+        lines.append("  " + _("… and {n} more").format(n=len(found.operations) - _MAX_SHOWN))
     return [*lines, *_indent(say_limits(found))]
 
 
@@ -47,11 +47,11 @@ def _render_first(
         words = (
             _("CPU fallbacks: none known")
             if found.is_complete
-            else _("CPU fallbacks: unknown (none seen, but there was no time to look everywhere)")
+            else _("CPU fallbacks: unknown (none found, but the check was cut short)")
         )
         return [words, *_indent([_("mpsbar run --explain counts them.")] if with_commands else [])]
     lines = [_("CPU fallbacks: at least one")]
-    for operation in found.operations[:_MOST_SHOWN]:
+    for operation in found.operations[:_MAX_SHOWN]:
         place = shorten_place(operation.where, folder, home)
         where = _(", at {where}").format(where=place) if place else ""
         lines.append(f"  {operation.name}{where}")
@@ -125,8 +125,8 @@ def say_remedy(name: str, torch: str | None, native: NativeOperations) -> str:
     if not name.startswith("aten::"):
         return _("put this step on the CPU, or do it in another way")
     return _(
-        "no torch up to {version} has it on MPS: replace it, or put this step on the CPU, so that "
-        "its copies are under your control"
+        "no torch up to {version} has it on MPS: replace it, or put this step on the CPU, where "
+        "you control the copies"
     ).format(version=_release(native.newest))
 
 
@@ -138,7 +138,9 @@ def say_limits(found: Fallbacks) -> list[str]:
     """What is not known of them."""
     lines = []
     if not found.is_counted:
-        return [_("Without mpsbar run --explain torch names only the first of a process.")]
+        return [
+            _("Without mpsbar run --explain, only the first operation of each process is known.")
+        ]
     if not found.is_profiled and found.operations:
         lines.append(
             _("How long they took is not known: torch {torch} printed no profile.").format(
@@ -149,6 +151,9 @@ def say_limits(found: Fallbacks) -> list[str]:
         lines.append(_("A process ended before it could report all: there may be more."))
     if not found.is_profiled:
         lines.append(
-            _("Counted by torch's warnings: what a program does with warnings off is missing.")
+            _(
+                "Counted by torch's warnings: operations that ran while the program had warnings "
+                "off are missing."
+            )
         )
     return lines

@@ -21,7 +21,7 @@ UNKNOWN_CODES = ("unknown", "not_judged", "pressure_unknown")
 
 
 def is_unknown(health: Health) -> bool:
-    """Whether too little could be read to call it well."""
+    """Returns whether too little could be read to call it well."""
     return any(reason.code in UNKNOWN_CODES for reason in health.reasons)
 
 
@@ -71,8 +71,8 @@ def _slowed_words(values: Mapping[str, Value], words: Mapping[str, str]) -> dict
         found["at"] = time.strftime("%H:%M", time.localtime(since))
     cause = {
         "nap": _("; macOS has slowed it down since, because its windows are hidden (App Nap)"),
-        "swap": _("; swap grew by {growth} meanwhile"),
-        "pressure": _("; memory pressure rose meanwhile"),
+        "swap": _("; at the same time, swap grew by {growth}"),
+        "pressure": _("; at the same time, memory pressure rose"),
         "fallback": _("; more of its operations have run on the CPU since, because MPS lacks them"),
         "other": _("; {other} began to use the GPU"),
         "battery": _("; the computer has been on battery since"),
@@ -104,7 +104,7 @@ def _reasons(level: str) -> dict[str, str]:
         "swap_growing": _("Swap grew by {growth} in {seconds} (now {used})"),
         "swap_used": _("Memory is short: {used} of swap in use, {available} of {whole} available"),
         "slowed": _("{name} slowed from {before} to {now} at {at}{meanwhile}"),
-        "cache": _("{name} could free its cache of {cached}"),
+        "cache": _("{name} has a cache of {cached} that can be freed"),
         "gpu_reset": _(
             "The GPU was reset at {time}; results since then may be wrong: {names} (torch before "
             "2.15 does not raise an error)"
@@ -164,7 +164,7 @@ def _advice() -> dict[str, str]:
         ),
         "relax_timeout": _(
             "If it happens again, try AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1 in the environment of "
-            "{name} (it has helped some)"
+            "{name} (it has helped in some cases)"
         ),
         "display_asleep": _(
             "Let the display sleep while {name} runs: macOS ends long GPU work to keep the screen "
@@ -184,18 +184,19 @@ def _advice() -> dict[str, str]:
         ),
         "torch_that_raises": _(
             "{name} uses torch {version}; from 2.15 on, a failed command buffer on MPS raises an "
-            "error instead of going on with wrong numbers"
+            "error instead of continuing with wrong results"
         ),
         "float32_on_mps": _(
-            "Use float32 in {name}, which MPS has, not float64: model.to(torch.float32), and the "
-            "same for its inputs"
+            "Use float32 instead of float64 in {name}: MPS has no float64; call "
+            "model.to(torch.float32), and convert its inputs too"
         ),
         "try_float32": _(
-            "If {name} uses float16 or bfloat16, try float32: Metal aborts on some mixtures of them"
+            "If {name} uses float16 or bfloat16, try float32: Metal aborts when some dtypes are "
+            "mixed"
         ),
         "fallback_to_cpu": _(
-            "Run the operations that MPS lacks on the CPU, which is slow, by "
-            "PYTORCH_ENABLE_MPS_FALLBACK=1 in the environment of {name}"
+            "Set PYTORCH_ENABLE_MPS_FALLBACK=1 in the environment of {name} to run operations "
+            "that MPS lacks on the CPU (slow)"
         ),
         "activity_monitor.leak": _("Watch {name} in Activity Monitor: Memory tab, PID {pid}"),
         "activity_monitor.speed": _("Watch the GPU in Activity Monitor: Window > GPU History"),

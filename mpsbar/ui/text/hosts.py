@@ -75,9 +75,9 @@ def say_silence(reading: HostReading) -> str:
 
 
 def say_since(reading: HostReading) -> str:
-    if reading.heard is None:
+    if reading.answered_at is None:
         return _("no answer")
-    at = time.strftime("%H:%M:%S", time.localtime(reading.heard))
+    at = time.strftime("%H:%M:%S", time.localtime(reading.answered_at))
     return _("no answer since {at}").format(at=at)
 
 
@@ -86,16 +86,17 @@ def render_ends(
     ends: list[RemoteEnd] | HostProblem,
     which: str | None,
     read_native: Callable[[], NativeOperations],
+    days: int,
 ) -> str:
-    """How runs ended on one host, newest first, in that host's own words."""
+    """How runs ended on one host in the last days, newest first, in that host's own words."""
     if isinstance(ends, HostProblem):
         return _("{host}: no answer ({problem})").format(host=host, problem=ends.text)
     if not ends and which is not None:
-        text = _("{host}: no run that ended in the last 7 days matches {name!r}")
-        return text.format(host=host, name=printable(which, 60))
+        text = _("{host}: no run that ended in the last {n} days matches {name!r}")
+        return text.format(host=host, n=days, name=printable(which, 60))
     if not ends:
-        text = _("{host}: no run has ended in the last 7 days, as far as mpsbar knows")
-        return text.format(host=host)
+        text = _("{host}: mpsbar knows of no run that ended there in the last {n} days")
+        return text.format(host=host, n=days)
     return "\n\n".join(f"{host}: {render_end(end, read_native)}" for end in ends)
 
 
@@ -138,4 +139,4 @@ def _build_host(reading: HostReading) -> dict[str, Any]:
         whole = build_status(reading.status.snapshot)
         status = {key: whole[key] for key in _HOST_KEYS}
         status["health"] = {"level": reading.status.level, "reasons": list(reading.status.reasons)}
-    return {"problem": reading.problem, "heard": reading.heard, "status": status}
+    return {"problem": reading.problem, "heard": reading.answered_at, "status": status}

@@ -9,7 +9,7 @@ from mpsbar.language import _
 from mpsbar.ui.text import wording
 
 
-def reason(outcome: Freed | Limited | Tensors) -> str:
+def say_reason(outcome: Freed | Limited | Tensors) -> str:
     words = {
         "thread_computing": _("another thread is computing"),
         "thread_unproven": _("another thread couldn't be shown to be waiting"),
@@ -22,23 +22,23 @@ def reason(outcome: Freed | Limited | Tensors) -> str:
         "forked": _("the process forked in the meantime"),
         "deep_recursion": _("its call stack is too deep"),
         "interrupted": _("it was interrupted"),
-        "too_often": _("it was asked too often: try again later"),
+        "too_often": _("too many requests: try again later"),
     }.get(outcome.reason or "", _("no safe moment was found"))
     return f"{words} ({outcome.where})" if outcome.where else words
 
 
-def freed(outcome: Freed) -> str:
+def say_freed(outcome: Freed) -> str:
     """One sentence on how a Free ended."""
     if outcome.state == "refilled":
-        return left_alone(outcome.freed)
+        return say_left_alone(outcome.freed)
     if outcome.state == "done":
         return _freed_done(outcome)
     return {
         "busy": _busy(outcome),
         "waiting": _waiting(outcome),
-        "cancelled": _("it will no longer be freed when possible"),
+        "cancelled": _("waiting Free cancelled"),
         "gone": _("no connected process has this PID (run mpsbar status to list them)"),
-        "ended": _("the process ended meanwhile"),
+        "ended": _("the process has ended"),
         "silent": _("no answer within {time}; the cache may still be freed later").format(
             time=wording.duration(outcome.seconds)
         ),
@@ -47,22 +47,22 @@ def freed(outcome: Freed) -> str:
     }[outcome.state]
 
 
-def freed_briefly(outcome: Freed) -> str:
+def say_freed_briefly(outcome: Freed) -> str:
     """The outcome for a row, which also shows what is still cached."""
     if outcome.state in ("gone", "ended"):
         return _("the process has ended")
     if outcome.state != "done":
-        return freed(outcome)
+        return say_freed(outcome)
     words = _("freed {size} in {time}").format(
         size=wording.size(outcome.freed), time=wording.duration(outcome.seconds)
     )
     if outcome.when_possible:
-        words += _(", when it was possible")
-    why = cause(outcome.cause)
+        words += _(", at the first safe moment")
+    why = say_free_cause(outcome.cause)
     return f"{words} ({why})" if why else words
 
 
-def cause(code: str | None) -> str:
+def say_free_cause(code: str | None) -> str:
     """Why mpsbar freed a cache by itself; nothing where somebody asked for it."""
     return {
         "keep_below": _("automatically: its cache was above the chosen size"),
@@ -71,30 +71,32 @@ def cause(code: str | None) -> str:
     }.get(code or "", "")
 
 
-def left_alone(returned: int | None) -> str:
+def say_left_alone(returned: int | None) -> str:
     """What `refilled` means: its cache is not freed automatically for a while."""
     if not returned:
-        return _("3 automatic frees returned nothing: leaving it alone for an hour")
-    return _("refilled 3 times: leaving it alone for an hour")
+        return _("3 automatic frees returned nothing: paused for an hour")
+    return _("cache refilled 3 times: automatic Free paused for an hour")
 
 
-def limited(outcome: Limited) -> str:
+def say_limited(outcome: Limited) -> str:
     """One sentence on how a limit was set."""
     if outcome.state == "done":
         return _limited_done(outcome)
     impossible = {
         "not_in_use": _("it doesn't use the GPU yet; set the limit when it does"),
         "not_known": _("can't tell whether it uses the GPU"),
-    }.get(outcome.reason or "", _("it holds no MPS or MLX memory, and no other can be limited"))
+    }.get(outcome.reason or "", _("only MPS and MLX memory can be limited, and it uses neither"))
     return {
-        "busy": _("busy: {reason}; nothing was changed, try again").format(reason=reason(outcome)),
+        "busy": _("busy: {reason}; nothing was changed, try again").format(
+            reason=say_reason(outcome)
+        ),
         "above": _("it needs {size}, more than {limit}: no limit was set").format(
             size=wording.size(outcome.least), limit=wording.size(outcome.asked)
         )
         + _freed_first(outcome),
         "impossible": impossible,
         "gone": _("no connected process has this PID (run mpsbar status to list them)"),
-        "ended": _("the process ended meanwhile"),
+        "ended": _("the process has ended"),
         "silent": _("no answer within {time}; the limit may still be set later").format(
             time=wording.duration(outcome.seconds)
         ),
@@ -103,13 +105,13 @@ def limited(outcome: Limited) -> str:
     }[outcome.state]
 
 
-def limited_briefly(outcome: Limited) -> str:
+def say_limited_briefly(outcome: Limited) -> str:
     """The outcome for a row, which also shows a limit that is in force."""
     if outcome.state in ("gone", "ended"):
         return _("the process has ended")
     if outcome.state == "done":
         return "" if outcome.limit is not None else _("limit off")
-    return _("limit not set: {why}").format(why=limited(outcome))
+    return _("limit not set: {why}").format(why=say_limited(outcome))
 
 
 def _limited_done(outcome: Limited) -> str:
@@ -131,12 +133,12 @@ def _freed_first(outcome: Limited) -> str:
     return _("; {size} of its cache was freed").format(size=wording.size(outcome.freed))
 
 
-def not_done(state: str) -> str:
+def say_not_done(state: str) -> str:
     """Why a Free or a limit did nothing, in a few words, from the state that history recorded."""
     return {
         "busy": _("busy"),
         "gone": _("not connected"),
-        "ended": _("the process ended meanwhile"),
+        "ended": _("the process has ended"),
         "silent": _("no answer"),
         "refused": _("couldn't connect"),
         "failed": _("failed"),
@@ -146,7 +148,7 @@ def not_done(state: str) -> str:
     }.get(state, state)
 
 
-def stopped(outcome: Stopped) -> str:
+def say_stopped(outcome: Stopped) -> str:
     """How stopping a process ended."""
     return {
         "asked": _("asked to terminate (SIGTERM)")
@@ -159,7 +161,7 @@ def stopped(outcome: Stopped) -> str:
     }[outcome.state]
 
 
-def connected(outcome: Connected) -> str:
+def say_connected(outcome: Connected) -> str:
     """One sentence on how connecting an environment ended."""
     later = _("Restart the process for this to take effect.")
     return {
@@ -170,9 +172,9 @@ def connected(outcome: Connected) -> str:
     }[outcome.state]
 
 
-def tensors_refused(outcome: Tensors) -> str:
+def say_tensors_refused(outcome: Tensors) -> str:
     return {
-        "busy": _("busy: {reason}").format(reason=reason(outcome)),
+        "busy": _("busy: {reason}").format(reason=say_reason(outcome)),
         "gone": _("the process has ended"),
         "ended": _("the process has ended"),
         "silent": _("no answer"),
@@ -181,7 +183,7 @@ def tensors_refused(outcome: Tensors) -> str:
 
 def _busy(outcome: Freed) -> str:
     """What any thread may free, such as free blocks of malloc, is freed beside a busy one too."""
-    words = _("busy: {reason}").format(reason=reason(outcome))
+    words = _("busy: {reason}").format(reason=say_reason(outcome))
     if outcome.seconds:
         words += _("; tried for {time}").format(time=wording.duration(outcome.seconds))
     if outcome.freed:
@@ -191,15 +193,15 @@ def _busy(outcome: Freed) -> str:
 
 def _waiting(outcome: Freed) -> str:
     words = _("busy: {reason}; it will be freed when possible, within {time}")
-    return words.format(reason=reason(outcome), time=wording.duration(outcome.waits))
+    return words.format(reason=say_reason(outcome), time=wording.duration(outcome.waits))
 
 
 def _freed_done(outcome: Freed) -> str:
-    words = freed_briefly(outcome)
+    words = say_freed_briefly(outcome)
     if outcome.trimmed:
         words += _("; MLX trimmed its cache at its next allocation")
     if outcome.age is not None:
-        words += _("; that was {time} ago, freeing more often would slow it down").format(
+        words += _("; that was {time} ago: freeing more often would slow the process down").format(
             time=wording.duration(outcome.age)
         )
     if outcome.not_known:
@@ -239,19 +241,19 @@ def list_action_notes(process: Worker | Process, snapshot: Snapshot) -> Iterator
     elif isinstance(process, Worker) and process.kept_free:
         yield _("will be freed when possible")
     elif pid in snapshot.freed:
-        yield freed_briefly(snapshot.freed[pid])
+        yield say_freed_briefly(snapshot.freed[pid])
     if any(isinstance(action, Limit) and action.pid == pid for action in snapshot.pending):
         yield _("setting its limit…")
     elif pid in snapshot.limited:
-        yield limited_briefly(snapshot.limited[pid])
+        yield say_limited_briefly(snapshot.limited[pid])
     if snapshot.auto_free.get(pid, AutoFreeStatus()).is_left_alone and pid not in snapshot.freed:
-        yield _("cache refilled 3 times: left alone")
+        yield _("cache refilled 3 times: automatic Free paused")
     if pid in snapshot.stopped:
-        yield stopped(snapshot.stopped[pid])
+        yield say_stopped(snapshot.stopped[pid])
 
 
 def say_reset(pid: int, snapshot: Snapshot) -> str:
-    """Until it ends: its results since then may be wrong."""
+    """Says, until the process ends, that the GPU was reset: results since then may be wrong."""
     reset = snapshot.gpu_resets.get(pid)
     if reset is None:
         return ""

@@ -32,7 +32,7 @@ def _origin(loaded: Loaded, key: str) -> str:
     }[loaded.origins.get(key, "default")]
 
 
-def settings_are_well(loaded: Loaded, is_there: bool) -> str:
+def say_settings_ok(loaded: Loaded, is_there: bool) -> str:
     file = printable(loaded.file)
     if is_there:
         return _("{file}: no errors found").format(file=file)

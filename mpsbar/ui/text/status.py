@@ -12,9 +12,9 @@ from mpsbar.ui.text.machine import describe_gpu, describe_machine
 
 _GAP = "  "
 # More advice than this is not read under a table.
-_MOST_ADVICE = 2
+_MAX_ADVICE = 2
 # PIDs named in one line; the table has them all.
-_MOST_PIDS = 5
+_MAX_PIDS = 5
 
 
 def render_status(
@@ -46,11 +46,11 @@ def _render_head(snapshot: Snapshot, dtypes: DtypeHealth, paint: Paint) -> str:
 
 
 def render_table(snapshot: Snapshot, paint: Paint = plain, width: int | None = None) -> str:
-    """The processes in lines that are no longer than `width`; None: all columns, uncut."""
+    """Renders the processes in lines of at most `width`; without one, all columns uncut."""
     rows = build_rows(snapshot)
     columns = choose_columns(rows, snapshot, width, "status")
     head = _GAP.join(
-        cells.fit(column.head, column.width, column.column.to_right) for column in columns
+        cells.fit(column.header, column.width, column.column.to_right) for column in columns
     )
     lines = [
         _GAP.join(column.fit(row.cells.get(column.key, "")) for column in columns) for row in rows
@@ -72,8 +72,8 @@ def _connect_lines(snapshot: Snapshot) -> list[str]:
 
 
 def _listed(pids: list[str]) -> str:
-    shown = ", ".join(pids[:_MOST_PIDS])
-    more = len(pids) - _MOST_PIDS
+    shown = ", ".join(pids[:_MAX_PIDS])
+    more = len(pids) - _MAX_PIDS
     return _("{pids} (and {n} more)").format(pids=shown, n=more) if more > 0 else shown
 
 
@@ -83,5 +83,5 @@ def _advice_lines(snapshot: Snapshot, dtypes: DtypeHealth) -> list[str]:
     names = snapshot.names
     return [
         f"→ {findings.say_advice(advice, names.get(advice.pid or 0))}"
-        for advice in shown[:_MOST_ADVICE]
+        for advice in shown[:_MAX_ADVICE]
     ]

@@ -12,7 +12,7 @@ from mpsbar.core.naming import printable
 from mpsbar.language import _
 
 if TYPE_CHECKING:
-    from mpsbar.core.snapshot import Snapshot, Worker
+    from mpsbar.core.snapshot import Snapshot
 
 # Other characters mean something to one of the programs that show the line: `|` begins commands in
 # SwiftBar, `#` formats in tmux, `%` and `$` those of shells. A process chooses its own name.
@@ -32,10 +32,10 @@ FIELDS = {
     "health": "ok, warning, critical",
     "workers": _("number of connected processes"),
     "processes": _("number of processes with {frameworks}").format(frameworks=join_labels(_("or"))),
-    "progress": _("how far the longest-running job is"),
-    "left": _("time it still needs"),
+    "progress": _("progress of the longest-running job"),
+    "left": _("its time remaining"),
     "top": _("name of the worker that holds the most"),
-    "top_held": _("what it holds"),
+    "top_held": _("memory held by that worker"),
 }
 
 
@@ -61,7 +61,8 @@ def build_fields(snapshot: "Snapshot") -> dict[str, str]:
 
     machine, gpu = snapshot.machine, snapshot.machine.gpu
     workers = [worker for worker in snapshot.workers if worker.state != "gone"]
-    top = max(workers, key=_held, default=None)
+    known = [worker for worker in workers if worker.held is not None]
+    top = max(known or workers, key=lambda worker: worker.held or 0, default=None)
     job = snapshot.longest_job
     run = None if job is None else job.progress
     found = snapshot.processes
@@ -98,7 +99,3 @@ def make_safe(name: str) -> str:
 
     line = wording.shorten(printable(name), _LONGEST_NAME)
     return "".join(c if c.isalnum() or c in _SAFE else "_" for c in line)
-
-
-def _held(worker: "Worker") -> int:
-    return -1 if worker.held is None else worker.held

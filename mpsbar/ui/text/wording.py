@@ -142,8 +142,12 @@ def part(used: int | None, whole: int | None) -> str:
 
 
 def found(snapshot: Snapshot, with_commands: bool = True) -> str:
-    """Why there are no connected workers to show; empty if there are any."""
-    why = _("run mpsbar doctor to see why") if with_commands else _("Copy Diagnostics says why")
+    """Says why there are no connected workers to show; empty if there are any."""
+    why = (
+        _("run mpsbar doctor to see why")
+        if with_commands
+        else _("choose Copy Diagnostics for details")
+    )
     if snapshot.processes is None:
         return _("Couldn't list processes ({why})").format(why=why)
     if any(problem.reader == "workers" for problem in snapshot.problems):
@@ -245,8 +249,8 @@ def no_such_process() -> str:
 
 def no_such_name(name: str, names: list[str]) -> str:
     if not names:
-        return _("no process is connected, so none is called {name}").format(name=name)
-    return _("no connected process is called {name}; connected: {names}").format(
+        return _("no process is connected, so there is none named {name}").format(name=name)
+    return _("no connected process is named {name}; connected: {names}").format(
         name=name, names=", ".join(names)
     )
 

@@ -142,7 +142,7 @@ def test_names_are_short_and_printable(read):
     with bar(total=10, desc="\x1b[31mred\x07\n " + "x" * 500):
         name = read()["name"]
     assert name.isprintable()
-    assert len(name) <= bars.MOST_TEXT
+    assert len(name) <= bars.MAX_TEXT
 
 
 def test_many_bars_cost_no_more_than_a_few(read):

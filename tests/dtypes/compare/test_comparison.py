@@ -1,4 +1,4 @@
-"""mpsbar.compare on the software MPS device: every planted fault is laid at the right module's door."""
+"""mpsbar.compare on the software MPS device: every planted fault is attributed to the right module."""
 
 import pytest
 from compare_kit import FORWARD, NET, OPTIONS, TRAINING, needs_mps, run_many, run_script

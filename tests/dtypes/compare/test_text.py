@@ -5,14 +5,9 @@ import re
 import pytest
 
 from mpsbar.dtypes.compare import text
-from mpsbar.dtypes.compare.text import _size as compared_size
-from mpsbar.dtypes.compare.text import (
-    build_headline,
-    render_html,
-    render_text,
-    say_seconds,
-    say_share,
-)
+from mpsbar.dtypes.compare.render import _size as compared_size
+from mpsbar.dtypes.compare.render import render_html, render_text, say_seconds
+from mpsbar.dtypes.compare.text import build_headline, say_share
 from mpsbar.language import ngettext
 from mpsbar.ui.text.cells import width
 from mpsbar.ui.text.wording import size
@@ -91,7 +86,7 @@ def test_the_headline():
         "float32 works: same top-1, 3.0× the CPU's speed. "
         "bfloat16 works: same top-1, 1.9× float32's speed, 0.52× its memory. "
         "float16: NaN from layers.7.norm. "
-        "autocast float16: wrong results from head (Linear): off by up to 250%, rounding explains 4%."
+        "autocast float16: wrong results from head (Linear): off by up to 250%; rounding explains only 4%."
     )
 
 
@@ -102,17 +97,17 @@ def test_the_whole_text():
         "float32 works: same top-1, 3.0× the CPU's speed.",
         "bfloat16 works: same top-1, 1.9× float32's speed, 0.52× its memory.",
         "float16: NaN from layers.7.norm.",
-        "autocast float16: wrong results from head (Linear): off by up to 250%, rounding explains 4%.",
+        "autocast float16: wrong results from head (Linear): off by up to 250%; rounding explains only 4%.",
         "    typical error 0.01%; 1% of the values exceed rounding: 4 roundings of 0.00098 in each operation, more in sums (of up to 64 numbers)",
         "    1 other module differs only because its input does: tail",
         "    cumsum fell back to the CPU 3 times: in a, b",
         "",
-        "                  TIME     TO CPU  TO FLOAT32  PEAK    ERROR",
+        "                  RUN TIME  VS CPU  VS FLOAT32  PEAK    ERROR",
         "cpu float32       30 ms",
-        "float32           10 ms    3.0×    1.0×        2.0 MB  1.0e-07",
-        "bfloat16          5.25 ms  5.7×    1.9×        1.0 MB  1.0e-07",
-        "float16           –        –       –           –       –",
-        "autocast float16  10 ms    3.0×    1.0×        2.0 MB  1.0e-07",
+        "float32           10 ms     3.0×    1.0×        2.0 MB  1.0e-07",
+        "bfloat16          5.25 ms   5.7×    1.9×        1.0 MB  1.0e-07",
+        "float16           –         –       –           –       –",
+        "autocast float16  10 ms     3.0×    1.0×        2.0 MB  1.0e-07",
     ]
 
 
@@ -127,10 +122,10 @@ def test_it_is_english_until_it_is_given_a_language():
 def test_columns_hold_with_wide_characters(monkeypatch):
     for name in ("_translate", "_translate_count", "_measure"):
         monkeypatch.setattr(text, name, getattr(text, name))
-    text.use_language(lambda words: {"Time": "시간"}.get(words, words), ngettext, width)
+    text.use_language(lambda words: {"RUN TIME": "실행 시간"}.get(words, words), ngettext, width)
     table = render_text(DATA).split("\n\n")[-1].splitlines()
-    assert table[0] == "                  시간     TO CPU  TO FLOAT32  PEAK    ERROR"
-    assert table[3] == "bfloat16          5.25 ms  5.7×    1.9×        1.0 MB  1.0e-07"
+    assert table[0] == "                  실행 시간  VS CPU  VS FLOAT32  PEAK    ERROR"
+    assert table[3] == "bfloat16          5.25 ms    5.7×    1.9×        1.0 MB  1.0e-07"
 
 
 def test_an_unsteady_clock_is_no_speed():
@@ -215,7 +210,7 @@ def shouting():
     ],
 )
 def test_what_the_data_says_in_english_is_shown_translated(shouting, english, shown):
-    assert text._say_filled_in(english) == shown
+    assert text.say_filled_in(english) == shown
 
 
 def test_the_headline_for_programs_is_english_in_every_language(shouting):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from browser import find_chromium, open_browser
-from history_kit import HOSTILE, NOW, fill, make_checkup, make_snapshot
+from history_kit import HOSTILE, NOW, fill, make_doctor_report, make_snapshot
 from png_kit import read_pixels
 from report_kit import make_page, read_text
 from worker_kit import wait_for
@@ -45,10 +45,19 @@ def test_a_week_of_twenty_workers_is_small(private, monkeypatch):
     """How long it takes: make bench ARGS=report."""
     fill(paths.history_file())
     monkeypatch.setattr(build.time, "time", lambda: NOW)
-    text = build.make_report(make_snapshot(), make_checkup())
+    text = build.make_report(make_snapshot(), make_doctor_report())
     assert len(text.encode()) < 2_000_000
     assert text.count('<figure class="chart"') == 2 * 21
     assert "Last 7 days" in read_text(text)
+
+
+def test_a_history_that_can_not_be_read_is_not_called_empty(private):
+    assert "Nothing has been recorded yet" in build.make_report(make_snapshot(), None)
+    paths.history_file().parent.mkdir(parents=True, exist_ok=True)
+    paths.history_file().write_text("this is no database, but it has a header" * 100)
+    page = build.make_report(make_snapshot(), None)
+    assert "can't be read: file is not a database" in read_text(page)
+    assert "Nothing has been recorded yet" not in page
 
 
 def test_it_is_written_for_this_user_alone(private):

@@ -12,7 +12,7 @@
 #define ARENA_SIZE ((size_t)1 << 32)
 #define LIVE 0x11feed0b1ec7ull
 #define DEAD 0xdeadull
-enum { MOST_TEMPLATES = 4096, UTF8 = 0x08000100, SINT64 = 4 };
+enum { MAX_TEMPLATES = 4096, UTF8 = 0x08000100, SINT64 = 4 };
 
 struct template {
     enum kind kind;
@@ -23,7 +23,7 @@ struct template {
 };
 
 static const unsigned long type_ids[KINDS] = {7, 22, 21, 20, 19, 18, 22, 42};
-static struct template templates[MOST_TEMPLATES];
+static struct template templates[MAX_TEMPLATES];
 static int template_count, live, made;
 static int languages = -1;
 static char *arena;

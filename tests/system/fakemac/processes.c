@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MOST_PROCESSES = 4096, MOST_REGIONS = 64, MOST_VALUES = 64 };
+enum { MAX_PROCESSES = 4096, MAX_REGIONS = 64, MAX_VALUES = 64 };
 enum { UID_ONLY = 4, BSDINFO = 3, TASKINFO = 4, REGION_ALL = 8, REGION_FILES = 22, EXIT_REASON = 25 };
 enum { RUSAGE_V4 = 4 };
 enum { STATUS, FOOTPRINT, PEAK, LIVES_FOR, IS_NEW_AFTER, STALLS, HIDDEN, VIRTUAL };
@@ -25,13 +25,13 @@ struct process {
     uint32_t uid;
     uint64_t seconds, microseconds;
     int64_t value[VALUES];
-    struct region regions[MOST_REGIONS];
+    struct region regions[MAX_REGIONS];
     int region_count;
 };
 
-static struct process *processes[MOST_PROCESSES];
+static struct process *processes[MAX_PROCESSES];
 static int process_count, births, listing_error, page_walks;
-static struct { char name[64]; char value[256]; size_t size; } values[MOST_VALUES];
+static struct { char name[64]; char value[256]; size_t size; } values[MAX_VALUES];
 static int value_count;
 
 void reset_processes(void) {
@@ -104,7 +104,7 @@ int proc_listpids(uint32_t type, uint32_t uid, void *buffer, int size) {
     if (buffer == NULL) {
         return (process_count + 20) * (int)sizeof(int);
     }
-    for (int i = 0; i < births && process_count < MOST_PROCESSES; i++) {
+    for (int i = 0; i < births && process_count < MAX_PROCESSES; i++) {
         fake_process(50000 + process_count, 1, uid, 1, 1);
     }
     for (int i = 0; i < process_count && count < room; i++) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ENTRIES = 1024, MOST_PROPERTIES = 4096, MOST_PORTS = 1 << 20, NAME = 128, GONE = -1 };
+enum { MAX_ENTRIES = 1024, MAX_PROPERTIES = 4096, MAX_PORTS = 1 << 20, NAME = 128, GONE = -1 };
 #define BAD_ARGUMENT ((int)0xe00002c2)
 #define FIRST_PORT 0x90000003u /* above 2^31, where a signed type would show */
 
@@ -14,8 +14,8 @@ struct entry { uint64_t id; int parent; char class[NAME]; char service[NAME]; };
 struct property { int entry; char key[NAME]; int template; };
 struct port { char is_iterator, is_open; int entry; int *entries; int count, next; };
 
-static struct entry entries[MOST_ENTRIES];
-static struct property properties[MOST_PROPERTIES];
+static struct entry entries[MAX_ENTRIES];
+static struct property properties[MAX_PROPERTIES];
 static struct port *ports;
 static int entry_count, property_count, port_count, open_ports;
 static int matching_error, children_error, class_error, id_error, searches, property_reads;
@@ -25,7 +25,7 @@ void reset_registry(void) {
         free(ports[i].entries);
     }
     free(ports);
-    ports = calloc(MOST_PORTS, sizeof *ports);
+    ports = calloc(MAX_PORTS, sizeof *ports);
     entry_count = property_count = port_count = open_ports = searches = property_reads = 0;
     matching_error = children_error = class_error = id_error = 0;
 }
@@ -63,7 +63,7 @@ int fake_searches(void) { return searches; }
 int fake_property_reads(void) { return property_reads; }
 
 static uint32_t open_port(int is_iterator, int entry) {
-    if (port_count == MOST_PORTS) {
+    if (port_count == MAX_PORTS) {
         abort();
     }
     ports[port_count] = (struct port){.is_iterator = is_iterator, .is_open = 1, .entry = entry};

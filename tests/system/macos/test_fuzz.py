@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpsbar.system.macos import accelerator
+from mpsbar.system.macos import iokit_values
 from mpsbar.system.macos.sysctl import parse_number, parse_swap_used, parse_text, parse_version
 
 KEYS = st.sampled_from(
     [
-        accelerator.CLASS, accelerator.ENTRY_ID, accelerator.CHILDREN, accelerator.STATISTICS, accelerator.CREATOR,
-        accelerator.USAGE, accelerator.MODEL, accelerator.CORES, "accumulatedGPUTime", "Device Utilization %",
+        iokit_values.CLASS, iokit_values.ENTRY_ID, iokit_values.CHILDREN, iokit_values.STATISTICS, iokit_values.CREATOR,
+        iokit_values.USAGE, iokit_values.MODEL, iokit_values.CORES, "accumulatedGPUTime", "Device Utilization %",
         "In use system memory", "GPU Activity(%)", "GPU Core Utilization", "vramUsedBytes",
     ]
 )  # fmt: skip
@@ -24,16 +24,16 @@ VALUES = st.recursive(
 
 @given(st.dictionaries(KEYS, VALUES, max_size=6))
 def test_properties_of_any_kind(properties):
-    gpu = accelerator.parse_gpu(properties)
+    gpu = iokit_values.parse_gpu(properties)
     assert gpu.utilization is None or 0 <= gpu.utilization <= 100
     for count in (gpu.cores, gpu.memory_in_use):
         assert count is None or 0 <= count < 1 << 63
     assert gpu.name is None or gpu.name
-    clients = accelerator.parse_clients(properties, own_pid=8)
+    clients = iokit_values.parse_clients(properties, own_pid=8)
     for client in (clients or {}).values():
         assert 0 < client.pid < 1 << 31
         assert client.nanoseconds is None or client.nanoseconds >= 0
-    assert accelerator.choose_accelerator([{}, properties]) in ({}, properties)
+    assert iokit_values.choose_accelerator([{}, properties]) in ({}, properties)
 
 
 @given(st.binary(max_size=40), st.text(max_size=9), st.text(max_size=9))

@@ -174,7 +174,7 @@ def test_a_command_that_hangs_is_ended(make_ioreg):
 
 @pytest.mark.usefixtures("each_systems_sockets")
 def test_output_without_end_is_cut(make_ioreg, monkeypatch):
-    monkeypatch.setattr(gpu, "_MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(gpu, "_MAX_BYTES", 1 << 20)
     with pytest.raises(OSError, match="does not end"):
         gpu.read_accelerators(make_ioreg("while True: sys.stdout.write('x' * 65536)"), PATIENT)
 

@@ -52,7 +52,7 @@ def test_a_growing_list_is_read_whole(mac, computer, births):
 
 def test_a_list_that_never_stops_growing_is_given_up(mac, computer, monkeypatch):
     """It is then as long as the room it was given last."""
-    monkeypatch.setattr(processes, "_MOST_PIDS", 30)
+    monkeypatch.setattr(processes, "_MAX_PIDS", 30)
     for pid in range(501, 601):
         mac.add_process(pid)
     assert len(computer.list_processes()) == 30
@@ -111,7 +111,7 @@ def test_a_walk_that_does_not_advance_ends(mac, computer):
 
 
 def test_a_walk_without_end_is_cut(mac, computer, monkeypatch):
-    monkeypatch.setattr(processes, "MOST_REGIONS", 3)
+    monkeypatch.setattr(processes, "MAX_REGIONS", 3)
     mac.add_process(4242)
     for number in range(6):
         mac.add_region(4242, number << 32, 0x4000, checks.TORCH if number == 5 else "/lib/x.dylib")

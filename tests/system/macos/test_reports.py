@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worker_kit import ROOT
 
-from mpsbar.core.endings import Reports
+from mpsbar.core.endings import SystemReports
 from mpsbar.system.macos import report_files
 from mpsbar.system.macos.report_files import (
     find_jetsam,
@@ -136,7 +136,7 @@ def end(pid=67402, started=STARTED, **fields):
 @pytest.mark.parametrize("place", ["", "Retired"])
 def test_a_crash_report_is_found_by_pid_and_start(folders, place):
     user, _, reports = folders
-    assert reports.read(end()) == Reports()
+    assert reports.read(end()) == SystemReports()
     (user / place).mkdir(exist_ok=True)
     (user / place / stamp(ENDED + 1)).write_text(read(ABORT))
     assert reports.read(end()).crash.signal == 6

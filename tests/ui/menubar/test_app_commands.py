@@ -4,17 +4,17 @@ from samples import MAC, make_snapshot, make_training
 from ui.menubar_kit import play
 
 from mpsbar.core.actions import (
-    CheckUp,
+    InspectPythons,
 )
-from mpsbar.doctor.rules import Checkup
+from mpsbar.doctor.rules import DoctorReport
 
 
 def test_open_report(mac, private):
     def person(user):
         user.click("Open Report")
-        assert user.monitor.asked[0][0] == CheckUp()
+        assert user.monitor.asked[0][0] == InspectPythons()
         assert "(Creating Report…)" in user.lines()
-        user.end(0, Checkup(MAC))
+        user.end(0, DoctorReport(MAC))
         file = private / "data" / "report.html"
         mac.wait_for(lambda: mac.state.opened)
         assert mac.state.opened == [file.as_uri()]
@@ -31,7 +31,7 @@ def test_a_report_that_cannot_be_made_says_why_and_can_be_asked_again(mac, priva
 
     def person(user):
         user.click("Open Report")
-        user.end(0, Checkup(MAC))
+        user.end(0, DoctorReport(MAC))
         mac.wait_for(lambda: user.notices.told)
         assert user.notices.told[0][0] == "Open Report failed"
         assert "it is not a file" in user.notices.told[0][1]
@@ -45,7 +45,7 @@ def test_more_workers_than_rows_are_in_the_report(mac):
 
     def person(user):
         user.click("12 More…")
-        user.end(0, Checkup(MAC))
+        user.end(0, DoctorReport(MAC))
         mac.wait_for(lambda: mac.state.opened)
 
     play(mac, make_snapshot(*many), person)

@@ -129,7 +129,7 @@ def test_click_free_and_the_bytes_are_gone(mac, stage, workers):
         with mac.menu() as menu:
             menu.click(full(menu, "Free All Caches"))
         stage.wait_for(lambda: stage.notices.told[-1][2] == "freed-all")
-        assert stage.notices.told[-1][0].startswith("Freed 128 MB in 2 of 2 processes")
+        assert stage.notices.told[-1][0].startswith("Freed 128 MB from 2 of 2 processes")
         stage.wait_for(lambda: stage.worker(on_mlx.pid).cached == 0)
 
     stage.run(person)

@@ -33,7 +33,7 @@ def test_what_top_has_chosen_about_automatic_frees_is_taken_over(mac, private, m
         user.show(make_snapshot(make_training(), time=1002.0))
         assert user.monitor.settings.keep_cache_below == "4GB"
         assert user.monitor.interval == 5.0
-        assert "✓ 4.0 GB" in user.lines("Settings", "Automatic Free", "Keep Cache Below")
+        assert "✓ 4.0 GB" in user.lines("Settings", "Free Automatically", "Keep Cache Below")
         # A file that is being written by hand, and a value that the environment has fixed.
         file = paths.settings_file()
         file.write_text("keep_cache_below = [")

@@ -53,10 +53,10 @@ def test_tooltips_are_there_at_once_and_follow(mac):
     def person(user):
         import rumps
 
-        from mpsbar.ui.menubar.menu_items import Level
+        from mpsbar.ui.menubar.menu_items import MenuLevel
 
         menu = rumps.MenuItem("menu")
-        level = Level(menu, 1, lambda _: None, lambda _: None)
+        level = MenuLevel(menu, 1, lambda _: None, lambda _: None)
         level.lay_out([(Row("a", "A", tooltip="first"),)])
         (item,) = [each for each in menu.values() if each.title == "A"]
         assert item._menuitem.toolTip() == "first"

@@ -7,19 +7,19 @@ from samples import GB, MAC, make_snapshot, make_training
 from ui.menubar_kit import SERVE, play
 
 from mpsbar.core.actions import (
-    CheckUp,
     Connect,
     Connected,
     FindTensors,
     Free,
     Freed,
+    InspectPythons,
     Limit,
     Stop,
     Stopped,
     TensorGroup,
     Tensors,
 )
-from mpsbar.doctor.rules import Checkup
+from mpsbar.doctor.rules import DoctorReport
 
 
 def test_free_and_the_menu_is_closed_when_it_ends(mac):
@@ -58,7 +58,7 @@ def test_free_and_the_menu_is_open_when_it_ends(mac):
 @pytest.mark.parametrize(
     ("state", "text"),
     [
-        ("done", "Freed 3.0 GB in 40 ms, when it was possible"),
+        ("done", "Freed 3.0 GB in 40 ms, at the first safe moment"),
         ("busy", "Busy: no safe moment was found; tried for 10 min; nothing was freed"),
     ],
 )
@@ -113,7 +113,7 @@ def test_free_all_is_one_notice(mac):
         user.end(2, Freed(3, "c.py", "busy", reason="main_computing"))
         assert user.notices.told == [
             (
-                "Freed 3.0 GB in 2 of 3 processes",
+                "Freed 3.0 GB from 2 of 3 processes",
                 "c.py: busy: the main thread is computing; nothing was freed",
                 "freed-all",
             )
@@ -241,8 +241,8 @@ def test_copies(mac):
         user.click("train.py", "Copy PID")
         assert pasted() == "4711"
         user.click("Copy Diagnostics")
-        assert user.monitor.asked[0][0] == CheckUp()
-        user.end(0, Checkup(MAC))
+        assert user.monitor.asked[0][0] == InspectPythons()
+        user.end(0, DoctorReport(MAC))
         assert pasted().startswith("mpsbar 0")
         assert "Apple M3 Max · 36.0 GB" in pasted()
         assert "train.py" in pasted()
@@ -283,7 +283,7 @@ def test_what_no_row_tells_is_announced_also_while_the_menu_is_open(mac):
         for _ in range(2):
             user.click("Copy Diagnostics")
         with user.open():
-            user.end(0, Checkup(MAC))
+            user.end(0, DoctorReport(MAC))
             user.monitor.asked[1][1].set_exception(OSError("no Python was found"))
             mac.wait(0)
         copied, failed = user.notices.told

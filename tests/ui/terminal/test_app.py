@@ -16,12 +16,12 @@ pytest.importorskip("textual")
 from ui.terminal_kit import play
 
 from mpsbar.core.actions import (
-    CheckUp,
     Connect,
     Copy,
     FindTensors,
     Free,
     Freed,
+    InspectPythons,
     ProbeDtypes,
     Stop,
     Stopped,
@@ -33,9 +33,9 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
-from mpsbar.doctor.rules import Checkup
+from mpsbar.doctor.rules import DoctorReport
 from mpsbar.system.settings_file import write_setting
-from mpsbar.ui.terminal.keys import KeyLine, help_lines
+from mpsbar.ui.terminal.keys import KEYS, KeyLine, list_help
 from mpsbar.ui.terminal.themes import theme_name
 
 SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
@@ -98,7 +98,7 @@ def test_free_all_tells_each_and_the_sum():
         assert p.asked == [Free(4711), Free(4712)]
         for number, pid in enumerate((4711, 4712)):
             await p.end(number, Freed(pid, f"w{pid}", "done", freed=GB, seconds=0.1))
-        assert "12:00:00 Freed 2.0 GB in 2 of 2 processes" in p.screen()
+        assert "12:00:00 Freed 2.0 GB from 2 of 2 processes" in p.screen()
         assert p.screen().count("freed 1.0 GB in 100 ms") == 2
 
     play(FakeMonitor(seen()), person, (100, 40))
@@ -167,8 +167,8 @@ def test_the_probe_and_the_report_by_their_keys(tmp_path, monkeypatch):
         await p.show(make_snapshot(make_training(), dtypes=make_probe()))
         assert "dtypes: as expected" in p.screen()
         await p.press("r")
-        assert p.asked[1:] == [CheckUp()]
-        await p.end(1, Checkup(MAC))
+        assert p.asked[1:] == [InspectPythons()]
+        await p.end(1, DoctorReport(MAC))
         await p.wait_for("Report: ")
         (page,) = tmp_path.rglob("*.html")
         assert "train.py" in page.read_text()
@@ -713,7 +713,7 @@ def test_the_help_can_be_read_to_its_end_and_a_question_answered_at_any_size(siz
         for _ in range(14):
             await p.press("pagedown")
             read += "\n" + p.screen()
-        words = {word for line in help_lines() for word in line.split()}
+        words = {word for line in list_help(KEYS) for word in line.split()}
         assert words <= set(read.replace("│", " ").split())
         assert "?: unknown" in p.screen()
         await p.press("q", "s")

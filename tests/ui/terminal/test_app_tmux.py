@@ -69,7 +69,7 @@ class TmuxPane:
 
     def click(self, words, text):
         """Click these words of the last line, until `text` is to be seen: the line is composed
-        anew while rows come, and the click may meet something else."""
+        anew while rows come, and the click may meet something else, such as Stop and its question."""
 
         def click():
             line = self.screen().splitlines()[-1]
@@ -81,7 +81,10 @@ class TmuxPane:
             end = time.monotonic() + 5.0
             while text not in self.screen() and time.monotonic() < end:
                 time.sleep(0.1)
-            return text in self.screen()
+            if text in self.screen():
+                return True
+            self.press("Escape")
+            return False
 
         wait_for(click, text)
 

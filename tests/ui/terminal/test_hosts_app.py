@@ -251,7 +251,7 @@ def test_what_is_offered_is_what_works():
         await p.press("shift+tab", "end")
         await p.wait_for("c Answer ssh")
         await p.press("c")
-        await p.wait_for("This terminal can't be given to ssh")  # Pilot's has nothing to give
+        await p.wait_for("ssh can't use this terminal")  # Pilot's has nothing to give
 
     play([readings], person, lambda *what: asked.append(what) or "")
 
@@ -304,7 +304,7 @@ def test_the_selected_process_has_a_chart_however_many_hosts_there_are():
 
     def take(at):
         status = RemoteStatus(make_snapshot(*workers), "ok", ())
-        state.take([HostReading(f"mac{n:02}", status, at) for n in range(64)])
+        state.update([HostReading(f"mac{n:02}", status, at) for n in range(64)])
 
     take(SINCE)
     state.selected = "mac63/process-20"
@@ -321,7 +321,7 @@ def test_a_host_with_thousands_of_processes_takes_no_more_rows_than_there_is_roo
         status = RemoteStatus(make_snapshot(*workers), "ok", ())
         small = RemoteStatus(make_snapshot(make_training(pid=7)), "ok", ())
         state = HostsState()
-        state.take([HostReading(n, status if n == "big" else small, SINCE) for n in names])
+        state.update([HostReading(n, status if n == "big" else small, SINCE) for n in names])
         return state
 
     state = show(["big", "mini"])
@@ -475,7 +475,7 @@ def test_what_a_hostile_host_makes_us_keep_is_bounded():
     for step in range(5):
         workers = (make_training(pid=1000 * step + n + 1) for n in range(500))
         status = RemoteStatus(make_snapshot(*workers, time=1e300), "ok", ())
-        state.take([HostReading("bad", status, SINCE + 2 * step)])
+        state.update([HostReading("bad", status, SINCE + 2 * step)])
         assert len(state.snapshot.process_series) <= 60
         assert state.snapshot.time == SINCE + 2 * step
 

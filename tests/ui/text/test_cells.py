@@ -49,6 +49,19 @@ def test_what_was_fitted_has_just_that_width(text, room):
     assert width(cut(text, room)) <= room
 
 
+@pytest.mark.parametrize(
+    ("most", "shown"),
+    [(9, "abcd…mnop"), (10, "abcde…mnop"), (3, "ab…"), (0, ""), (16, "abcdefghijklmnop")],
+)
+def test_a_name_is_cut_in_its_middle(most, shown):
+    assert cells.cut_middle("abcdefghijklmnop", most) == shown
+
+
+def test_a_wide_name_is_cut_in_its_middle_by_cells():
+    assert cells.cut_middle("학습모델.py", 9) == "학습….py"
+    assert width(cells.cut_middle("학습모델학습모델", 8)) <= 8
+
+
 def test_a_plain_screen_needs_no_tables():
     code = """
 import sys

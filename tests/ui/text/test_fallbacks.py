@@ -23,8 +23,8 @@ def test_the_whole():
         "  aten::new: 1,204 times, 2.5 s, 3.0 MB copied, first at src/train.py:31",
         "    → native on MPS from torch 2.14: upgrade torch (this is 2.13.0)",
         "  aten::never: once, first at /lib/x.py:4",
-        "    → no torch up to 2.15 has it on MPS: replace it, or put this step on the CPU, so that its copies are "
-        "under your control",
+        "    → no torch up to 2.15 has it on MPS: replace it, or put this step on the CPU, where you control "
+        "the copies",
     ]
 
 
@@ -44,7 +44,7 @@ def test_what_is_not_known_is_said():
         "CPU fallbacks: unknown, because no connected process imported torch"
     ]
     assert render() == ["CPU fallbacks: none"]
-    warned = "  Counted by torch's warnings: what a program does with warnings off is missing."
+    warned = "  Counted by torch's warnings: operations that ran while the program had warnings off are missing."
     assert render(is_profiled=False) == ["CPU fallbacks: none", warned]
     lines = render(FallbackOperation("aten::old", 1), is_profiled=False, is_complete=False)
     assert lines[0] == "CPU fallbacks: 1 operation, once"
@@ -61,7 +61,7 @@ def test_without_explain_only_the_first_is_known():
         "CPU fallbacks: at least one",
         "  aten::new, at /home/ada/train.py:4",
         "    → native on MPS from torch 2.14: upgrade torch (this is 2.13.0)",
-        "  Without mpsbar run --explain torch names only the first of a process.",
+        "  Without mpsbar run --explain, only the first operation of each process is known.",
     ]
     found = Fallbacks((first,), "2.13.0", is_counted=False)
     assert render_fallbacks(found, NATIVE, home="/home/ada")[1] == "  aten::new, at ~/train.py:4"
@@ -69,7 +69,7 @@ def test_without_explain_only_the_first_is_known():
     count = "  mpsbar run --explain counts them."
     assert render(is_counted=False) == ["CPU fallbacks: none known", count]
     assert render(is_counted=False, is_complete=False) == [
-        "CPU fallbacks: unknown (none seen, but there was no time to look everywhere)",
+        "CPU fallbacks: unknown (none found, but the check was cut short)",
         count,
     ]
 

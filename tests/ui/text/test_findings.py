@@ -41,11 +41,11 @@ REASONS = [
     ),
     (
         Reason("slowed", "warning", {"before": 3.1, "now": 0.9, "unit": "it", "cause": "swap", "growth": 6 * GB}, 7),
-        "train.py slowed from 3.1 to 0.9 it/s at ?; swap grew by 6.0 GB meanwhile",
+        "train.py slowed from 3.1 to 0.9 it/s at ?; at the same time, swap grew by 6.0 GB",
     ),
     (
         Reason("cache", "ok", {"cached": 6 * GB, "whole": 27 * GB}, 7),
-        "train.py could free its cache of 6.0 GB",
+        "train.py has a cache of 6.0 GB that can be freed",
     ),
     (Reason("unknown", "ok"), "Couldn't read this computer's memory"),
     (Reason("not_judged", "ok"), "Status unknown"),
@@ -78,7 +78,7 @@ def test_reasons(reason, text):
 )  # fmt: skip
 def test_names(pid, name, text):
     assert say_reason(Reason("cache", "ok", {"cached": 1}, pid), name) == (
-        f"{text} could free its cache of 1 B"
+        f"{text} has a cache of 1 B that can be freed"
     )
 
 
@@ -92,7 +92,7 @@ LEAK = Reason("leak", "warning", {"growth": GB, "seconds": 400.0}, 7)
     ("health", "text"),
     [
         (Health(), "No problems"),
-        (Health("ok", (CACHE,)), "No problems; train.py could free its cache of 6.0 GB"),
+        (Health("ok", (CACHE,)), "No problems; train.py has a cache of 6.0 GB that can be freed"),
         (Health("ok", (Reason("unknown", "ok"),)), "Couldn't read this computer's memory"),
         (Health("critical", (PRESSURE,)), "Memory pressure is critical"),
         (Health("critical", (PRESSURE, CACHE)), "Memory pressure is critical"),
@@ -204,7 +204,7 @@ ADVICE = [
     (Advice("watermark_lower", pid=7), "Let train.py fail with an error message before the system kills it: PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.7 PYTORCH_MPS_LOW_WATERMARK_RATIO=0.6"),
     (Advice("watch_memory", pid=7), "Start train.py again while mpsbar runs: memory in its last minutes tells whether the system or a person ended it"),
     (Advice("shorter_kernels", pid=7), "Give the GPU less work at once in train.py: a smaller batch, shorter sequences"),
-    (Advice("relax_timeout", pid=7), "If it happens again, try AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1 in the environment of train.py (it has helped some)"),
+    (Advice("relax_timeout", pid=7), "If it happens again, try AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1 in the environment of train.py (it has helped in some cases)"),
     (Advice("display_asleep", pid=7), "Let the display sleep while train.py runs: macOS ends long GPU work to keep the screen responsive"),
     (Advice("restart_process", pid=7), "Start train.py again: macOS ignores the GPU work of a process after repeated errors"),
     (Advice("redo_results", pid=7), "Go back to a checkpoint from before the reset: results after it may be wrong"),
@@ -212,10 +212,10 @@ ADVICE = [
     (Advice("newer_macos", pid=7), "Install the newest macOS: kernel panics under GPU load are fixed there"),
     (Advice("report_bug", pid=7), "If it happens again, report it with: mpsbar doctor"),
     (Advice("fault_handler", pid=7), "To see where in Python train.py was, start it with python -X faulthandler"),
-    (Advice("torch_that_raises", {"version": "2.13.0"}, 7), "train.py uses torch 2.13.0; from 2.15 on, a failed command buffer on MPS raises an error instead of going on with wrong numbers"),
-    (Advice("float32_on_mps", pid=7), "Use float32 in train.py, which MPS has, not float64: model.to(torch.float32), and the same for its inputs"),
-    (Advice("try_float32", pid=7), "If train.py uses float16 or bfloat16, try float32: Metal aborts on some mixtures of them"),
-    (Advice("fallback_to_cpu", pid=7), "Run the operations that MPS lacks on the CPU, which is slow, by PYTORCH_ENABLE_MPS_FALLBACK=1 in the environment of train.py"),
+    (Advice("torch_that_raises", {"version": "2.13.0"}, 7), "train.py uses torch 2.13.0; from 2.15 on, a failed command buffer on MPS raises an error instead of continuing with wrong results"),
+    (Advice("float32_on_mps", pid=7), "Use float32 instead of float64 in train.py: MPS has no float64; call model.to(torch.float32), and convert its inputs too"),
+    (Advice("try_float32", pid=7), "If train.py uses float16 or bfloat16, try float32: Metal aborts when some dtypes are mixed"),
+    (Advice("fallback_to_cpu", pid=7), "Set PYTORCH_ENABLE_MPS_FALLBACK=1 in the environment of train.py to run operations that MPS lacks on the CPU (slow)"),
     (Advice("of_a_later_version"), "of_a_later_version (no description)"),
 ]  # fmt: skip
 

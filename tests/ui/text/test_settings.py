@@ -7,7 +7,7 @@ import pytest
 from mpsbar.core.settings import Loaded, Settings
 from mpsbar.core.toml import parse_toml
 from mpsbar.desktop.login import LoginState, Why
-from mpsbar.ui.text.settings import login, render_settings, settings_are_well
+from mpsbar.ui.text.settings import login, render_settings, say_settings_ok
 
 WHERE = "/x/mpsbar.desktop"
 
@@ -43,8 +43,8 @@ def test_a_hostile_path_stays_a_comment():
 
 def test_no_mistake():
     loaded = Loaded(Settings(), "/x/settings.toml")
-    assert settings_are_well(loaded, True) == "/x/settings.toml: no errors found"
-    assert settings_are_well(loaded, False) == "/x/settings.toml does not exist; using the defaults"
+    assert say_settings_ok(loaded, True) == "/x/settings.toml: no errors found"
+    assert say_settings_ok(loaded, False) == "/x/settings.toml does not exist; using the defaults"
 
 
 @pytest.mark.parametrize(

@@ -121,15 +121,15 @@ def test_long_names_are_cut_in_the_middle():
             Freed(1, "a", "busy", 736 << 10, 5.0, reason="main_unproven", where="a.py:3 in f"),
             "busy: the main thread couldn't be shown to be waiting (a.py:3 in f); tried for 5.0 s; freed only 736 kB",
         ),
-        (Freed(1, "a", "ended"), "the process ended meanwhile"),
+        (Freed(1, "a", "ended"), "the process has ended"),
         (
             Freed(1, "a", "waiting", 0, 5.0, reason="main_computing", where="a.py:3", waits=595),
             "busy: the main thread is computing (a.py:3); it will be freed when possible, within 10 min",
         ),
-        (Freed(1, "a", "cancelled"), "it will no longer be freed when possible"),
+        (Freed(1, "a", "cancelled"), "waiting Free cancelled"),
         (
             Freed(1, "a", "done", 2 * GB, 0.04, when_possible=True),
-            "freed 2.0 GB in 40 ms, when it was possible",
+            "freed 2.0 GB in 40 ms, at the first safe moment",
         ),
         (
             Freed(1, "a", "busy", reason="main_computing", where="train.py:42 in step"),
@@ -152,15 +152,15 @@ def test_long_names_are_cut_in_the_middle():
     ],
 )
 def test_every_ending_of_a_free_has_its_sentence(outcome, text):
-    assert outcomes.freed(outcome) == text
+    assert outcomes.say_freed(outcome) == text
 
 
 def test_every_recorded_state_of_a_free_and_a_limit_has_words():
     states = {*get_args(FreeState), *get_args(LimitState)} - {"done", "waiting", "cancelled"}
-    assert {state: outcomes.not_done(state) for state in states} == {
+    assert {state: outcomes.say_not_done(state) for state in states} == {
         "busy": "busy",
         "gone": "not connected",
-        "ended": "the process ended meanwhile",
+        "ended": "the process has ended",
         "silent": "no answer",
         "refused": "couldn't connect",
         "failed": "failed",

@@ -11,7 +11,7 @@ import torch
 
 CONTAINERS = (dict, list, set, deque)
 _DEEPEST = 5
-_MOST_OBJECTS = 5000  # of one module
+_MAX_OBJECTS = 5000  # of one module
 _STANDARD = frozenset(
     getattr(sys, "stdlib_module_names", ("builtins", "threading", "logging", "queue"))
 )
@@ -19,8 +19,8 @@ _STANDARD = frozenset(
 _TABLES = {"_parameters", "_buffers", "_modules"}
 
 
-class HeldObjects:
-    """What one module holds: tensors by name, and every container with a copy of its content."""
+class ModuleObjects:
+    """The tensors that a module refers to, by name, and its containers with a copy of each."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
@@ -42,7 +42,7 @@ class HeldObjects:
         parts = _find_container(value)
         if parts is None:
             return
-        if depth > _DEEPEST or len(self._seen) >= _MOST_OBJECTS:
+        if depth > _DEEPEST or len(self._seen) >= _MAX_OBJECTS:
             self.is_complete = False
             return
         self._seen.add(id(value))
@@ -53,14 +53,14 @@ class HeldObjects:
 
 
 def put_back_content(container: Any, content: Any) -> None:
-    """Give a container the objects it held; nothing is done where it still does."""
+    """Give a container its first objects again; nothing is done where it has them."""
     if _differs(container, content):
         container.clear()
         (container.extend if hasattr(container, "extend") else container.update)(content)
 
 
 def _find_container(value: Any) -> Any:
-    """The container that a value is, or the attributes of an object that is not of Python's own."""
+    """Returns a container itself, or the attributes of an object that is not Python's own."""
     if isinstance(value, (*CONTAINERS, tuple)):
         return value
     if isinstance(value, type) or type(value).__module__.partition(".")[0] in _STANDARD:
@@ -79,7 +79,7 @@ def _list_parts(name: str, parts: Any, *, is_object: bool) -> Iterator[tuple[str
 
 
 def _differs(value: Any, content: Any) -> bool:
-    """Whether a container holds other objects than before; equal tensors may be others."""
+    """Returns whether a container has other objects than before; equal tensors may be others."""
     if len(value) != len(content):
         return True
     if isinstance(value, dict):

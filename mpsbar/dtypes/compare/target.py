@@ -14,7 +14,7 @@ _COMPLEX = {torch.float64: torch.complex128}
 
 
 @dataclass(frozen=True)
-class ComputePlace:
+class ComputeTarget:
     """A device and a dtype; `autocast` names the dtype that torch.autocast computes in.
 
     An `exact` one computes in its own dtype with numbers that were rounded as they would have
@@ -29,24 +29,24 @@ class ComputePlace:
 
     @property
     def precision(self) -> torch.dtype:
-        """The coarsest dtype that this place computes in."""
+        """The coarsest dtype that this target computes in."""
         return self.autocast or self.dtype
 
     def convert(self, tensor: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
-        """A new tensor here; whole numbers keep their dtype, `dtype` overrides ours."""
+        """Returns a new tensor here; whole numbers keep their dtype, `dtype` overrides ours."""
         source = tensor.detach()
         if source.is_complex():
             return clone_tensor(source, self.device, _COMPLEX.get(self.dtype, torch.complex64))
         if not source.is_floating_point():
             return clone_tensor(source, self.device)
         rounded = _round(source, dtype or self.rounded) if self.exact else source
-        target = self.dtype if self.exact else (dtype or self.dtype)
-        return clone_tensor(rounded, self.device, target)
+        chosen = self.dtype if self.exact else (dtype or self.dtype)
+        return clone_tensor(rounded, self.device, chosen)
 
     def convert_saturated(
         self, tensor: torch.Tensor, dtype: torch.dtype | None = None
     ) -> torch.Tensor:
-        """As convert, but a finite number stays finite: a mask of float32's lowest number must
+        """Converts, but a finite number stays finite: a mask of float32's lowest number must
         not become an infinity only because we carried it over."""
         wanted = dtype or self.rounded or self.dtype
         if tensor.is_floating_point() and torch.finfo(wanted).max < torch.finfo(tensor.dtype).max:
@@ -59,7 +59,7 @@ class ComputePlace:
         return map_tensors(value, self.convert)
 
     def computing(self) -> Any:
-        """The context to compute in: torch.autocast, or none."""
+        """Returns the context to compute in: torch.autocast, or none."""
         if self.autocast is None:
             return contextlib.nullcontext()
         return torch.autocast(torch.device(self.device).type, dtype=self.autocast)
@@ -69,20 +69,20 @@ def _round(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
     return tensor if dtype is None else tensor.to(dtype).to(tensor.dtype)
 
 
-def build_places(names: Any, device: str) -> dict[str, ComputePlace]:
-    """By name: float32, float16, bfloat16, autocast, or autocast:bfloat16."""
+def build_targets(names: Any, device: str) -> dict[str, ComputeTarget]:
+    """Builds targets by name: float32, float16, bfloat16, autocast, autocast:bfloat16."""
     kind = torch.device(device).type
-    places = {}
+    targets = {}
     for name in names:
         word, _, chosen = str(name).replace("torch.", "").partition(":")
         if word == "autocast":
             usual = torch.bfloat16 if kind == "cpu" else torch.float16
             dtype = parse_dtype(chosen) if chosen else usual
             label = f"autocast {str(dtype).replace('torch.', '')}"
-            places[label] = ComputePlace(device, torch.float32, autocast=dtype)
+            targets[label] = ComputeTarget(device, torch.float32, autocast=dtype)
         else:
-            places[word] = ComputePlace(device, parse_dtype(word))
-    return places
+            targets[word] = ComputeTarget(device, parse_dtype(word))
+    return targets
 
 
 def parse_dtype(name: str) -> torch.dtype:
@@ -93,7 +93,7 @@ def parse_dtype(name: str) -> torch.dtype:
 
 
 def find_device() -> str:
-    """cuda, else mps, else cpu: the first that is there."""
+    """Returns the first that is available of cuda, mps and cpu."""
     if torch.cuda.is_available():
         return "cuda"
     return "mps" if torch.backends.mps.is_available() else "cpu"

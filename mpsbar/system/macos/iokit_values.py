@@ -48,7 +48,7 @@ def choose_accelerator(accelerators: Iterable[Properties]) -> Properties | None:
 
 
 def is_apple(properties: Properties) -> bool:
-    """Whether its clients report their GPU time. The classes differ by chip; all begin alike."""
+    """Returns whether its clients report their GPU time, by the beginning of its class."""
     name = properties.get(CLASS) or properties.get(MATCHED_CLASS)
     return str(name).startswith("AGX")
 

@@ -8,7 +8,7 @@ from system.fakemac.double import Date, Unconvertible
 from system.macos import checks
 
 from mpsbar.core.machine import Gpu
-from mpsbar.system.macos import accelerator as accelerator_properties
+from mpsbar.system.macos import iokit_values
 from mpsbar.system.macos.iokit import Registry
 from mpsbar.system.platform import GpuClient
 
@@ -279,25 +279,21 @@ def test_keys_that_are_no_text_are_left_out(mac, computer):
 
 
 def test_parse_functions_take_any_dictionary():
-    assert accelerator_properties.parse_gpu({}) == Gpu()
-    assert accelerator_properties.choose_accelerator([]) is None
-    assert accelerator_properties.parse_clients({}, 1) is None
+    assert iokit_values.parse_gpu({}) == Gpu()
+    assert iokit_values.choose_accelerator([]) is None
+    assert iokit_values.parse_clients({}, 1) is None
     for children in ([1, {}], 1.5, "text", {}):
-        assert (
-            accelerator_properties.parse_clients({"IORegistryEntryChildren": children}, 1) is None
-        )
-    assert accelerator_properties.parse_clients({"IOObjectClass": "AGXAny"}, 1) == {}
+        assert iokit_values.parse_clients({"IORegistryEntryChildren": children}, 1) is None
+    assert iokit_values.parse_clients({"IOObjectClass": "AGXAny"}, 1) == {}
     odd = {**client("pid 7, x"), "IORegistryEntryID": "one"}
-    assert accelerator_properties.parse_clients({"IORegistryEntryChildren": [odd]}, 1) == {}
+    assert iokit_values.parse_clients({"IORegistryEntryChildren": [odd]}, 1) == {}
     for value in (float("nan"), float("inf"), 10**400):
-        assert (
-            accelerator_properties.parse_gpu({STATISTICS: {"Device Utilization %": value}}) == Gpu()
-        )
+        assert iokit_values.parse_gpu({STATISTICS: {"Device Utilization %": value}}) == Gpu()
 
 
 def test_an_accelerator_is_known_by_what_its_driver_was_matched_to():
     """Where the registry does not say its class."""
-    from mpsbar.system.macos.accelerator import is_apple
+    from mpsbar.system.macos.iokit_values import is_apple
 
     assert is_apple({"IOClass": "AGXAcceleratorG13G_B0"})
     assert is_apple({"IOObjectClass": None, "IOClass": "AGXAcceleratorG13G_B0"})

@@ -1,4 +1,4 @@
-"""What only has looks: images, fonts, colours, appearances. Kept, never drawn."""
+"""Classes that only affect how things are drawn: images, fonts, colors, appearances. They are kept, never drawn."""
 
 # ruff: noqa: N802, N815 - the names are Objective-C's
 

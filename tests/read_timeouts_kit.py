@@ -1,6 +1,6 @@
 """Readings that may take long: on a busy machine a thread can stand still for seconds, and hangs nowhere."""
 
-from mpsbar.system.read_timeouts import Readers
+from mpsbar.system.read_timeouts import TimeoutPool
 from mpsbar.system.scan import Scanner
 
 SECONDS = 120.0
@@ -8,7 +8,7 @@ SECONDS = 120.0
 
 def be_patient() -> None:
     """For this whole process. A test of reads that hang names its own seconds (see `hurry`)."""
-    Readers.__init__.__defaults__ = (SECONDS,)
+    TimeoutPool.__init__.__defaults__ = (SECONDS,)
     Scanner.scan.__defaults__ = (SECONDS,)
 
 

@@ -1,0 +1,36 @@
+"""Which runs ended, where the history is missing or unreadable."""
+
+import pytest
+
+from mpsbar.cli import main
+from mpsbar.end_reader import read_all_ends
+from mpsbar.system import paths
+
+
+@pytest.fixture
+def history(tmp_path, monkeypatch):
+    for name in ("DATA", "RUN"):
+        monkeypatch.setenv(f"MPSBAR_{name}_DIR", str(tmp_path / name.lower()))
+        (tmp_path / name.lower()).mkdir(mode=0o700)
+    return paths.history_file()
+
+
+def test_a_missing_history_is_no_problem(history):
+    problems = []
+    assert (read_all_ends(1000.0, problems.append), problems) == ([], [])
+
+
+def test_an_unreadable_history_is_logged(history, caplog):
+    history.write_text("this is no database, but it is long enough to have a header" * 100)
+    assert read_all_ends(1000.0) == []
+    assert "couldn't read the history: file is not a database" in caplog.text
+
+
+def test_why_does_not_take_an_unreadable_history_for_an_empty_one(history, capfd):
+    assert main.run(["why"]) == 1
+    assert "knows of no run that ended in the last 7 days" in capfd.readouterr().err
+    history.write_text("this is no database, but it is long enough to have a header" * 100)
+    assert main.run(["why"]) == 1
+    assert capfd.readouterr().err == (
+        "mpsbar: the history can't be read, so runs may be missing here: file is not a database\n"
+    )
