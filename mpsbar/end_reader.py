@@ -3,7 +3,6 @@
 For `mpsbar why` and the report, which say the same.
 """
 
-import logging
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -25,16 +24,13 @@ _MAX_READ = 500
 _NOT_KNOWN = ("unknown", "exited")
 
 
-def _log_problem(problem: str) -> None:
-    logging.getLogger("mpsbar").warning("couldn't read the history: %s", problem)
-
-
 def read_all_ends(
-    now: float, note_problem: Callable[[str], None] = _log_problem
+    now: float, note_problem: Callable[[str], None] = lambda _problem: None
 ) -> list[EndedProcess]:
     """Reads ends from the history, and those of unwatched runs from their last words.
 
-    `note_problem` is told why the history can't be read, if it is there.
+    `note_problem` gets the reason if there is a history that can't be read. The report does
+    without it: history.reader logs the reason there, and the page shows it.
     """
     ends = _read_history(now, note_problem)
     computer = this_computer()

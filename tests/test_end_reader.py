@@ -20,10 +20,11 @@ def test_a_missing_history_is_no_problem(history):
     assert (read_all_ends(1000.0, problems.append), problems) == ([], [])
 
 
-def test_an_unreadable_history_is_logged(history, caplog):
+def test_why_an_unreadable_history_is_so_is_handed_on(history):
     history.write_text("this is no database, but it is long enough to have a header" * 100)
-    assert read_all_ends(1000.0) == []
-    assert "couldn't read the history: file is not a database" in caplog.text
+    problems = []
+    assert read_all_ends(1000.0, problems.append) == []
+    assert problems == ["file is not a database"]
 
 
 def test_why_does_not_take_an_unreadable_history_for_an_empty_one(history, capfd):

@@ -173,7 +173,7 @@ def _first_line(error: BaseException) -> str:
         # A key that the cut goes through is not known by its shape any more.
         start = start.rpartition(" ")[0] or start
     line = start.lstrip().partition("\n")[0]
-    line = shorten_home(mask(line), user_folders._homes.get(os.geteuid()))
+    line = shorten_home(mask(line), user_folders._homes.get(os.geteuid()), anywhere=True)
     # Compiled only where there is a path: the host waits.
     return (re.sub(_HOME, "~", line) if "/" in line else line)[:MAX_TEXT]
 

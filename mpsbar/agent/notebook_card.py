@@ -1,12 +1,15 @@
 """What a notebook shows of %mpsbar: a card with bars, the largest tensors, one cell's memory."""
 
 import html
-from typing import Optional
+from typing import TYPE_CHECKING, Optional
 
 from . import notebook_text
 from .language import _
 from .notebook_text import size
-from .protocol import JobAnswer, Message
+
+# Imported late: in a kernel that runs since before an upgrade, protocol is the older one.
+if TYPE_CHECKING:
+    from .protocol import JobAnswer, Message
 
 _MAX_GROUPS = 12
 # Colors that can be told apart on a light and on a dark page.
@@ -22,7 +25,7 @@ _ROW = (
 )
 
 
-def render_card(backends: "dict[str, Message]", progress: Optional[Message]) -> str:
+def render_card(backends: "dict[str, Message]", progress: "Optional[Message]") -> str:
     """Renders HTML: a bar for each allocator in use, of its budget where that is known."""
     rows = [
         _ROW.format(name=html.escape(name), bar=_draw(backend), words=html.escape(_say(backend)))
@@ -36,7 +39,7 @@ def render_card(backends: "dict[str, Message]", progress: Optional[Message]) -> 
     return f"<table style='font-size:small'>{''.join(rows)}</table>{foot}"
 
 
-def _draw(backend: Message) -> str:
+def _draw(backend: "Message") -> str:
     allocated = backend["allocated"] or 0
     cached, _bound = notebook_text.find_cached(backend)
     held = notebook_text.find_held(backend) or allocated
@@ -44,7 +47,7 @@ def _draw(backend: Message) -> str:
     return _BAR.format(allocated=100 * allocated / whole, cached=100 * (cached or 0) / whole)
 
 
-def _say(backend: Message) -> str:
+def _say(backend: "Message") -> str:
     cached, bound = notebook_text.find_cached(backend)
     held, budget = notebook_text.find_held(backend), backend.get("budget")
     text = _("{size} held of {budget}") if budget else _("{size} held")
@@ -57,7 +60,7 @@ def _say(backend: Message) -> str:
     return " · ".join(words)
 
 
-def describe_tensors(report: JobAnswer) -> str:
+def describe_tensors(report: "JobAnswer") -> str:
     """Describes the largest groups, as in the menu."""
     if report["state"] == "busy":
         reason = notebook_text.say_why(report["reason"])

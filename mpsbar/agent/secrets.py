@@ -131,14 +131,16 @@ def cut_options(title: str) -> str:
     return title[: end.start()] if end else title
 
 
-def shorten_home(text: str, home: "Optional[str]") -> str:
-    """Writes the home folder as ~ wherever a path begins with it, not in the middle of another
-    path.
+def shorten_home(text: str, home: "Optional[str]", *, anywhere: bool = False) -> str:
+    """Writes the home folder as ~ wherever a path begins with it, not in the middle of another.
+
+    `anywhere`: there too, for a record that is kept: `-I/srv/jane` looks like the middle of a path.
     """
     folder = (home or "").rstrip("/")
     if not folder or folder not in text:  # compiled only where it is there: a host at its end waits
         return text
-    return re.sub(rf"(?<![\w/.~@+%-]){re.escape(folder)}(?!\.?[\w@+%~-])", "~", text)
+    before = "" if anywhere else r"(?<![\w/.~@+%-])"
+    return re.sub(rf"{before}{re.escape(folder)}(?!\.?[\w@+%~-])", "~", text)
 
 
 def shorten_title(title: str) -> str:

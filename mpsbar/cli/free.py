@@ -34,7 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="*",
         type=parse_target,
         help=_(
-            "a process that mpsbar status lists; a name means every connected process of that name"
+            "a process that mpsbar status lists; a name, in upper or lower case, means every "
+            "connected process of that name"
         ),
     )
     parser.add_argument("--all", action="store_true", help=_("free every connected process"))

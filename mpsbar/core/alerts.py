@@ -14,7 +14,7 @@ from mpsbar.core import slow_down
 from mpsbar.core.actions import WatchEnd
 from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN, Alert, AlertKind, EndedProcess
 from mpsbar.core.findings import Level, Reason, Value
-from mpsbar.core.health import FILLING_LEAST, LEAK_SPAN, LEVELS, SWAP_SPAN
+from mpsbar.core.health import LEAK_SPAN, LEVELS, MIN_FILLING, SWAP_SPAN
 from mpsbar.core.process_tracker import SCANS_TO_END, EndedPairs, ProcessTracker, TrackedProcess
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import GAP, gpu_memory
@@ -51,8 +51,8 @@ _BLIND_SECONDS = {
     "leak": LEAK_SPAN,
     "slowed": slow_down.BLIND,
     "swap_growing": SWAP_SPAN,
-    "memory_filling": FILLING_LEAST,
-    "gpu_filling": FILLING_LEAST,
+    "memory_filling": MIN_FILLING,
+    "gpu_filling": MIN_FILLING,
 }
 _NOT_JUDGED = ("unknown", "not_judged")
 

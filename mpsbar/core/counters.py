@@ -5,9 +5,9 @@ Their list is in agent/counters.py: the agent, which is copied without this fold
 
 from dataclasses import dataclass
 
-from mpsbar.agent.counters import COUNTERS, Counter, derive_cached, derive_held, derive_other
+from mpsbar.agent.counters import COUNTERS, SHOWN, Counter, derive_cached, derive_held, derive_other
 
-__all__ = ["COUNTERS", "RECORDED", "SENT", "Backend", "Counter"]
+__all__ = ["COUNTERS", "RECORDED", "SENT", "SHOWN", "Backend", "Counter"]
 
 SENT = tuple(counter for counter in COUNTERS if counter.is_sent)
 # The values that are recorded of a process at one time: counters, its footprint, and its speed in

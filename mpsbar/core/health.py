@@ -55,7 +55,7 @@ BUDGET = Scale(warning=(0.90, 0.85), critical=(1.0, 0.97))
 FILLING = Scale(warning=(-600.0, -900.0), critical=(-120.0, -180.0))
 # A minute is longer than nearly every model takes to load; two minutes show the present slope, not
 # a past one. Any desktop moves less than 128 MB in that time.
-FILLING_SPAN, FILLING_LEAST, FILLING_STEP = 120.0, 60.0, 128 * MB
+FILLING_SPAN, MIN_FILLING, FILLING_STEP = 120.0, 60.0, 128 * MB
 # Bytes within 5 minutes. Systems swap out sleeping programs a little at a time; half a GB counts
 # as memory in use (a judgement, not measured). Never critical: that is for memory pressure.
 SWAP = Scale(warning=(512 * MB, 128 * MB))
@@ -177,7 +177,7 @@ def _time_left(
     before, points = data.level(code), data.recent(series, FILLING_SPAN)
     if not points or not (before or sign * (points[-1].value - points[0].value) >= FILLING_STEP):
         return  # cheaper than medians, and end to end is further than between the thirds
-    trend = measure(points, FILLING_LEAST)
+    trend = measure(points, MIN_FILLING)
     if trend is None or room is None or trend.growth * sign <= 0:
         return
     if not before and not (trend.is_steady and trend.growth * sign >= FILLING_STEP):

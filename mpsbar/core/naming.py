@@ -83,7 +83,7 @@ def is_called(typed: str, *names: str) -> bool:
     """Returns whether a person who typed this means a process with one of these names.
 
     A name may be typed in full or shorter, with or without .py, in upper or lower case; never in
-    part, since what is meant may be stopped.
+    part: what is meant is freed.
     """
     wanted = typed.lower()
     for name in names:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mpsbar.desktop.notifications import Notifier
 
 _MAX_WAITING = 20
-_TEXT_MOST = 1000
+_MAX_TEXT = 1000
 
 
 class UserNotifications:
@@ -152,4 +152,4 @@ def _delegate_class() -> Any:
 
 
 def _clean(text: str) -> str:
-    return text[:_TEXT_MOST].encode("utf-8", "replace").decode("utf-8").replace("\0", " ")
+    return text[:_MAX_TEXT].encode("utf-8", "replace").decode("utf-8").replace("\0", " ")

@@ -28,8 +28,8 @@ _SCRIPT = (
     "display notification (item -1 of argv) with title (item -2 of argv)",
     "end run",
 )
-_TITLE_MOST = 200
-_TEXT_MOST = 1000
+_MAX_TITLE = 200
+_MAX_TEXT = 1000
 _MAX_WAITING = 20
 _MAX_BYTES = 10_000
 
@@ -93,8 +93,8 @@ class Osascript:
             self._program,
             *lines,
             "--",
-            _clean(title, _TITLE_MOST),
-            _clean(text, _TEXT_MOST),
+            _clean(title, _MAX_TITLE),
+            _clean(text, _MAX_TEXT),
         )
         self._queue.put([_encode(argument) for argument in arguments])
 
@@ -110,12 +110,12 @@ class NotifySend:
         self._program = program
 
     def notify(self, title: str, text: str, key: str) -> None:
-        body = html.escape(_clean(text, _TEXT_MOST), quote=False)
+        body = html.escape(_clean(text, _MAX_TEXT), quote=False)
         body = body.replace("\\", "\\\\")  # notify-send itself reads \n and the like in it
         name = re.sub(r"[^\w.-]", "_", key, flags=re.ASCII)[:100]
         arguments = [self._program, "--app-name=mpsbar"]
         arguments += [f"--hint=string:x-canonical-private-synchronous:mpsbar-{name}", "--"]
-        arguments += [_clean(title, _TITLE_MOST), body]
+        arguments += [_clean(title, _MAX_TITLE), body]
         self._queue.put([_encode(argument) for argument in arguments])
 
 

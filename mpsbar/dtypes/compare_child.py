@@ -82,7 +82,7 @@ def load_package(texts: list[list[str]]) -> Any:
 
 
 def load_subject(file: str, function: str) -> tuple[Any, Any, Any]:
-    """Returns what FUNCTION of the file does: (model, inputs), or (step, model, batch, …)."""
+    """Returns what FUNCTION of the file returns: (model, inputs), or (step, model, batch, …)."""
     folder = os.path.dirname(os.path.abspath(file))  # noqa: PTH100, PTH120
     os.chdir(folder)
     sys.path.insert(0, folder)

@@ -26,7 +26,7 @@ _SSH_FAILED, _NO_MPSBAR, _WRONG_ARGUMENTS = 255, 127, 2
 # What it says, in English, about a command or an option that it does not know.
 _OLDER = (
     "unrecognized arguments", "invalid choice", "invalid int value", "unknown command",
-    "there is no verb",  # of versions up to this one
+    "there is no verb",  # of earlier versions
 )  # fmt: skip
 # How ssh ends where it is not allowed to ask (BatchMode).
 _WANTS_PERSON = ("Host key verification failed", "Permission denied")

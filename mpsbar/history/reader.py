@@ -113,14 +113,19 @@ def open_to_read(file: Path) -> sqlite3.Connection:
 
 
 def find_problem(file: Path | None = None) -> str | None:
-    """Returns why the history can't be read; None if it can, or if nothing was recorded."""
+    """Returns why the history can't be read; None if it can, or if nothing was recorded.
+
+    It reads the whole file: for when nothing was found in it.
+    """
     try:
-        open_to_read(file or paths.history_file()).close()
+        with closing(open_to_read(file or paths.history_file())) as connection:
+            connection.execute("SELECT 1 FROM runs LIMIT 1").fetchall()
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except FileNotFoundError:
         return None
     except (sqlite3.Error, OSError) as error:
         return str(error)
-    return None
+    return None if found == "ok" else str(found)
 
 
 def read_start(file: Path | None = None) -> float | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mpsbar.core.counters import COUNTERS, Counter
+from mpsbar.core.counters import SHOWN, Counter
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.language import _, mark
@@ -123,11 +123,6 @@ def _of_counter(counter: Counter) -> Column:
     )  # fmt: skip
 
 
-# The total that a process holds comes first.
-_SHOWN = sorted(
-    (counter for counter in COUNTERS if counter.rank), key=lambda counter: counter.name != "held"
-)
-
 # In the order of `status` and `top`; the report begins with the name.
 COLUMNS = (
     Column(
@@ -137,7 +132,7 @@ COLUMNS = (
     Column("NAME", "Name", None, lambda process, _: process.name, 0, 16, False, is_outside=True),
     Column("DEVICE", "Device", None, _device, 7, 6, False, is_outside=True),
     Column("MEMORY", "", _measure, _draw, 3, 8, False, drawing="bar"),
-    *map(_of_counter, _SHOWN),
+    *map(_of_counter, SHOWN),
     Column("HISTORY", "", _measure, _draw, 8, 8, False, drawing="history"),
     Column(
         "FOOTPRINT", "Footprint", _footprint, lambda _, size: wording.size(size), 9,
@@ -162,4 +157,4 @@ REPORTED = sorted(
 
 def explain_counters() -> list[str]:
     """What each counter in the tables means, one line each."""
-    return [f"{_(counter.name)}: {_(counter.meaning)}" for counter in _SHOWN]
+    return [f"{_(counter.name)}: {_(counter.meaning)}" for counter in SHOWN]

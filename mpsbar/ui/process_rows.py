@@ -59,9 +59,7 @@ def _ended(process: EndedProcess, now: float, ui_state: UiState) -> Row:
     key = f"gone-{process.pid}-{int(process.started or process.ended)}"
     if not ui_state.is_clickable or process.verdict is None:
         return Row(key, f"{name}, {note}", (name, "", "", note))
-    lines = endings.say_details(
-        process, lambda: ui_state.native, ui_state.home, with_commands=False
-    )
+    lines = endings.say_details(process, ui_state.read_native, ui_state.home, with_commands=False)
     children = [
         Row(f"why-{process.pid}-{number}", wording.shorten(line, _DETAIL_WIDTH), tooltip=line)
         for number, line in enumerate(lines[:_MAX_DETAILS])

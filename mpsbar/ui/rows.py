@@ -1,5 +1,6 @@
 """The menu as data, which front ends only draw: rows with their actions; str() reads well. Pure."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from mpsbar.core.actions import Action, FindTensors
@@ -123,5 +124,5 @@ class UiState:
     enabled: tuple[str, ...] | None = None  # the Pythons that are connected; None: not read yet
     home: str = ""  # the person's home folder, shown as ~
     # What MPS has, for the submenus of ended processes; empty where those are not shown.
-    native: NativeOperations = field(default_factory=lambda: NativeOperations({}, (0, 0)))
+    read_native: Callable[[], NativeOperations] = lambda: NativeOperations({}, (0, 0))
     has_tool: bool = False  # the app contains the command line tool, and can install it

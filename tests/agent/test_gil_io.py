@@ -132,6 +132,22 @@ def test_a_new_file_is_for_this_user_alone_and_is_read_again(tmp_path):
     assert os.listdir("/dev/fd") == before
 
 
+def test_a_file_is_replaced_whole_and_nothing_else_is_left(tmp_path):
+    path, unfinished, other = (tmp_path / name for name in ("record", ".record", "other"))
+    other.write_text("another file")
+    unfinished.symlink_to(other)  # as somebody may plant it
+    gil_io.replace_file(os.fspath(path), b"first")
+    unfinished.write_text("half a rec")  # a process was killed
+    gil_io.replace_file(os.fspath(path), b"second")
+    assert path.read_bytes() == b"second"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert other.read_text() == "another file"
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match="folder"):
+        gil_io.replace_file(os.fspath(tmp_path / "folder"), b"a folder can't be replaced")
+    assert sorted(os.listdir(tmp_path)) == ["folder", "other", "record"]
+
+
 def test_a_file_that_the_disk_has_no_room_for_is_not_left_behind(tmp_path):
     code = f"""
 import resource, signal, os

@@ -73,6 +73,7 @@ def test_the_file_is_for_this_user_alone_and_no_other_is_left(workers):
         ("/home/jane", "no /home/jane/x", "no ~/x"),
         ("/home/jane", "no /home/janet/x", "no ~/x"),  # no name of another user either
         ("/srv/jane", "no /srv/jane/x, no /srv/janet/x", "no ~/x, no /srv/janet/x"),
+        ("/srv/jane", "file:///srv/jane/x -I/srv/jane/include", "file://~/x -I~/include"),
         ("/", "no /x", "no /x"),
         ("", "no /x", "no /x"),
     ],

@@ -284,7 +284,8 @@ def test_why_runs_ended_there(workers, ssh_hosts):
         "older", "echo \"mpsbar: there is no verb 'why' (see mpsbar --help)\" >&2; exit 2"
     )
     ssh_hosts.add("empty", "echo '[]'; exit 1")
-    names = ("real", "told", "older", "empty")
+    ssh_hosts.add("recent", f"cd {ROOT}; {sys.executable} -m mpsbar no-such-command")
+    names = ("real", "told", "older", "recent", "empty")
     arguments = [word for name in names for word in ("--host", name)]
     code, out, err = ask(workers, ssh_hosts, "why", *arguments)
     assert (code, err) == (0, "")
@@ -296,10 +297,11 @@ def test_why_runs_ended_there(workers, ssh_hosts):
         "  → use a smaller batch\n  CPU fallbacks: 1 operation, 3 times\n"
         "    aten::lcm�[2J: 3 times, first at /w/<i>train.py:4\n"
     ) in out
-    assert (
-        "older: no answer (its mpsbar is older and can't do this: uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar)"
-        in out
-    )
+    for name in ("older", "recent"):
+        assert (
+            f"{name}: no answer (its mpsbar is older and can't do this: uv tool install --reinstall '.[terminal]' in a newer checkout of mpsbar)"
+            in out
+        )
     assert "empty: mpsbar knows of no run that ended there in the last 7 days" in out
     code, out, _ = ask(workers, ssh_hosts, "why", "train\x1b.py", "--host", "empty")
     assert (code, out) == (1, "empty: no run that ended in the last 7 days matches 'train�.py'\n")

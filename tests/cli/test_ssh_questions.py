@@ -149,15 +149,17 @@ def test_top_draws_only_after_the_questions_and_a_refusal_is_a_line(ssh_hosts, p
     assert terminal.end() == 0
 
 
-@pytest.mark.parametrize("verb", [("why",), ("free", "--all")])
-def test_other_verbs_are_asked_once_too(ssh_hosts, person, verb):
+@pytest.mark.parametrize(
+    ("command", "answer"), [("why", "mpsbar knows of no run"), ("free --all", "no ")]
+)
+def test_other_commands_ask_once_too(ssh_hosts, person, command, answer):
     ssh_hosts.add("locked", ONCE)
     ssh_hosts.lock_key("locked", "open sesame")
-    terminal = person(*verb, "--ssh", ssh_hosts.options, "--host", "locked")
+    terminal = person(*command.split(), "--ssh", ssh_hosts.options, "--host", "locked")
     terminal.wait_for("Enter passphrase for key")
     terminal.type("open sesame")
     terminal.end()
-    assert "locked: no" in terminal.seen.split("passphrase")[-1].lower()
+    assert f"locked: {answer}" in terminal.seen.split("passphrase")[-1].lower()
     assert "no answer" not in terminal.seen
 
 
@@ -171,7 +173,7 @@ def test_a_report_asks_once_for_both_of_its_questions(ssh_hosts, person, tmp_pat
     assert terminal.end() == 0, terminal.seen
     assert terminal.seen.count("Enter passphrase") == 1
     assert "Apple CHIP" in page.read_text()
-    assert "No run has ended there" in page.read_text()
+    assert "mpsbar knows of no run that ended there" in page.read_text()
 
 
 def test_without_a_terminal_nothing_is_asked(workers, ssh_hosts):

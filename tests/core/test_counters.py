@@ -128,7 +128,7 @@ retention.thin(connection, 10_000_000)
 connection.close()
 period = reader.read_period(0, 2000, 10, file)
 print([(run.name, run.known["graphs"], run.series.columns["graphs"]) for run in period.runs])
-print("graphs</" in build_past((period,), None))
+print("graphs</" in build_past((period,), None, ''))
 """)
     graphs = 77 << 20
     assert output.splitlines() == [

@@ -79,8 +79,8 @@ def _find_roots(subject: Any, args: Any, kwargs: Any) -> dict[str, torch.nn.Modu
     if isinstance(subject, torch.nn.Module):
         return {"": subject}
     found: dict[str, torch.nn.Module] = {}
-    targets = {**_closure(subject), **{str(i): arg for i, arg in enumerate(args)}, **kwargs}
-    for name, value in targets.items():
+    candidates = {**_closure(subject), **{str(i): arg for i, arg in enumerate(args)}, **kwargs}
+    for name, value in candidates.items():
         model = _unwrap(value)
         if isinstance(model, torch.nn.Module) and model not in found.values():
             found[name] = model

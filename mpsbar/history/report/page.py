@@ -49,7 +49,7 @@ def render_report(report: Report, style: str, script: str, zone: tzinfo | None =
             "ends", _("How runs ended"), build_ends(report.ends, zone, home, report.native)
         ),
         build_section(
-            "memory", _("Memory over time"), build_past(periods, zone, report.history_problem)
+            "memory", _("Memory over time"), build_past(periods, zone, home, report.history_problem)
         ),
         build_section("workers", _("Connected now"), build_workers(snapshot)),
         build_section("unconnected", _("Not connected"), build_unconnected(snapshot, report.home)),

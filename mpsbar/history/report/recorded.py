@@ -27,13 +27,13 @@ _DAY = 20 * 3600.0
 
 
 def build_past(
-    periods: Sequence[Period], zone: tzinfo | None, problem: str | None = None
+    periods: Sequence[Period], zone: tzinfo | None, home: str, problem: str | None = None
 ) -> Markup:
     """The charts; without any, why: `problem` is why the history can't be read."""
     recorded = [period for period in periods if not period.is_empty]
     if not recorded and problem is not None:
         text = _("The history can't be read: {problem}")
-        return tag("p", text.format(problem=printable(problem)))
+        return tag("p", text.format(problem=shorten_home(printable(problem), home)))
     if not recorded:
         return tag(
             "p",

@@ -78,7 +78,7 @@ class MenuBar:
                 is_clickable=True,
                 settings=loaded.settings,
                 home=str(Path.home()),
-                native=read_native_operations(),
+                read_native=read_native_operations,
                 has_tool=find_tool() is not None,
                 export=None if metrics is None else ExportState(),
                 export_address=_address_of(loaded),

@@ -1,5 +1,6 @@
 """The report from what is on disk, and its page in a real Chromium: seen, pressed, printed, judged."""
 
+import sqlite3
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -57,6 +58,22 @@ def test_a_history_that_can_not_be_read_is_not_called_empty(private):
     paths.history_file().write_text("this is no database, but it has a header" * 100)
     page = build.make_report(make_snapshot(), None)
     assert "can't be read: file is not a database" in read_text(page)
+    assert "Nothing has been recorded yet" not in page
+
+
+def test_a_history_that_is_damaged_further_on_is_not_called_empty_either(private):
+    paths.history_file().parent.mkdir(parents=True, exist_ok=True)
+    paths.history_file().touch()
+    assert "can't be read: no such table" in read_text(build.make_report(make_snapshot(), None))
+    paths.history_file().unlink()
+    fill(paths.history_file())
+    with sqlite3.connect(paths.history_file()) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with paths.history_file().open("r+b") as file:
+        file.seek(8192)
+        file.write(b"\xff" * (paths.history_file().stat().st_size - 8192))
+    page = build.make_report(make_snapshot(), None)
+    assert "can't be read: database disk image is malformed" in read_text(page)
     assert "Nothing has been recorded yet" not in page
 
 
