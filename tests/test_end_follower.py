@@ -9,7 +9,7 @@ from samples import GB, MAC, make_process, make_snapshot, make_training
 from system.macos.test_reports import ABORT, ENDED, STARTED, read
 
 from mpsbar.core.actions import Stopped, WatchEnd
-from mpsbar.core.alerts import FAILED_LEAST_SECONDS, Alerts
+from mpsbar.core.alerts import MIN_FAILED_SECONDS, Alerts
 from mpsbar.core.endings import Exit, ExitStatus
 from mpsbar.core.machine import Gpu
 from mpsbar.core.process_tracker import ProcessTracker
@@ -223,7 +223,7 @@ def test_who_stopped_it(scene, stopped, code):
 
 @pytest.mark.parametrize(
     ("code", "ran", "is_told"),
-    [(1, 2.0, False), (0, 500.0, False), (1, FAILED_LEAST_SECONDS, True)],
+    [(1, 2.0, False), (0, 500.0, False), (1, MIN_FAILED_SECONDS, True)],
 )
 def test_only_runs_of_some_length_that_failed_are_told_unasked(scene, code, ran, is_told):
     scene.tick(STARTED + ran - 1, worker())

@@ -25,7 +25,7 @@ _REASONS = {
 
 
 def describe_memory(backends: "dict[str, Message]") -> str:
-    """Describes each allocator in a row, under one head."""
+    """Describes each allocator in a row, under one header."""
     if len(backends) > 1:
         backends.pop("cpu", None)  # every torch has it; worth a row only when it is all there is
     if not backends:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mpsbar.ui.process_table import TableRow
 
 _SECONDS = 2.0
-_HEAD_EVERY = 20  # lines
+_HEADER_EVERY = 20  # lines
 # Readings without it after which it has ended, should nothing tell how.
 _MAX_MISSED = 5
 _PID_AND_NAME = 5 + 16 + 2 * 2  # their least widths, and the gaps behind them
@@ -105,7 +105,7 @@ class _Lines:
             yield _("{name} ({pid}), until it ends or Ctrl-C").format(
                 name=row.cells["NAME"], pid=self._pid
             )
-        if self._printed % _HEAD_EVERY == 0 or keys != self._keys:
+        if self._printed % _HEADER_EVERY == 0 or keys != self._keys:
             headers = [cells.fit(c.header, c.width, c.column.to_right) for c in columns]
             head = "  ".join([cells.fit(_("TIME"), len(clock)), *headers]).rstrip()
             yield (cells.in_colour if is_coloured() else cells.plain)(head, "head")

@@ -37,7 +37,7 @@ CAUSES: dict[str, str] = {
 # Alerts about one event, which no health has: the setting that switches each.
 SINGLE_EVENTS = {"ended": "ended", "gpu_reset": "reset"}
 # A run that failed sooner failed before its person's eyes.
-FAILED_LEAST_SECONDS = 60.0
+MIN_FAILED_SECONDS = 60.0
 # Seconds a reason must be absent before it counts as resolved: several ticks, even on battery.
 SETTLED = 30.0
 # Seconds without alerts after sleep or a changed clock: the first readings are incomplete.
@@ -332,7 +332,7 @@ def _build_ended(pid: int, started: float | None, watched: _WatchedProcess) -> A
 
 
 def _has_failed(tracked: TrackedProcess, end: EndedProcess) -> bool:
-    is_run = tracked.is_connected and tracked.is_head and (end.ran or 0.0) >= FAILED_LEAST_SECONDS
+    is_run = tracked.is_connected and tracked.is_root and (end.ran or 0.0) >= MIN_FAILED_SECONDS
     is_known = end.is_settled and end.verdict is not None
     return is_run and is_known and end.verdict is not None and not end.verdict.is_normal
 

@@ -17,7 +17,7 @@ _ROW = re.compile(
     r"\s+([\w:.]{1,100})\s*"
 )
 _TITLE = re.compile(r"-* CPU Fallback Profiling: Total .* -*")
-_HEADS = re.compile(r"\s*ID\s*\|\s*#Runs\s*\|.*Operation Name\s*")
+_HEADERS = re.compile(r"\s*ID\s*\|\s*#Runs\s*\|.*Operation Name\s*")
 _RULE = re.compile(r"-{20,}")
 _Number = TypeVar("_Number", int, float)
 NOTHING_LOGGED = "There are no CPU Fallbacks logged for profiling"
@@ -64,7 +64,7 @@ def parse_profile(text: str) -> tuple[list[FallbackOperation], list[str], bool]:
             is_table = is_profiled = True
         elif line.strip() == NOTHING_LOGGED:
             is_profiled = True
-        elif is_table and (_HEADS.fullmatch(line) or _RULE.fullmatch(line)):
+        elif is_table and (_HEADERS.fullmatch(line) or _RULE.fullmatch(line)):
             continue
         elif line.strip():
             others.append(line)

@@ -42,7 +42,7 @@ class TrackedProcess:
     last: float  # seen
     devices: tuple[str, ...] = ()
     is_connected: bool = False  # or was, at some time
-    is_head: bool = True  # no other tracked process started it
+    is_root: bool = True  # no other tracked process started it
     values: Sizes = field(default_factory=_unknown_sizes)
     known: Sizes = field(default_factory=_unknown_sizes)  # the last known value of each
     peak: int | None = None  # of what it held
@@ -175,7 +175,7 @@ class ProcessTracker:
                 tracked = self.present[pid] = TrackedProcess(pid, started, name, now, now)
             _update_process(tracked, worker, process, snapshot.time)
             parent = (worker.parent if worker else None) or (process.parent if process else None)
-            tracked.is_head = parent not in workers and parent not in processes
+            tracked.is_root = parent not in workers and parent not in processes
             tracked.parent = parent
         return replaced
 
@@ -208,7 +208,7 @@ class ProcessTracker:
 def _is_worth_a_row(tracked: TrackedProcess) -> bool:
     """Children are shown with the process that started them."""
     is_run = tracked.is_connected or tracked.last - tracked.first >= _RUN_SECONDS
-    return tracked.is_head and is_run
+    return tracked.is_root and is_run
 
 
 def _update_process(

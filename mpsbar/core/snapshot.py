@@ -140,14 +140,14 @@ class Worker:
 class Family:
     """A process and those it started that have a framework loaded too."""
 
-    head: Worker | Process
+    root: Worker | Process
     workers: tuple[Worker, ...] = ()
     others: tuple[Process, ...] = ()  # not connected
 
     @property
     def distinct(self) -> tuple[Process, ...]:
         """The unconnected members that a person tells apart: ranks, other programs, a lone copy."""
-        names = {member.pid: _names(member) for member in (self.head, *self.workers, *self.others)}
+        names = {member.pid: _names(member) for member in (self.root, *self.workers, *self.others)}
         siblings = Counter((process.parent, process.name) for process in self.others)
         distinct = tuple(
             process
@@ -215,11 +215,11 @@ class Snapshot:
         """All processes, each in one family; families with a worker come first."""
         members: tuple[Worker | Process, ...] = (*self.workers, *self.unconnected)
         parents = {member.pid: member.parent for member in members}
-        heads = _find_heads(parents)
+        roots = _find_roots(parents)
         families: dict[int, list[Worker | Process]] = {}
         for member in members:
-            families.setdefault(heads[member.pid], []).append(member)
-        return tuple(_build_family(head, family) for head, family in families.items())
+            families.setdefault(roots[member.pid], []).append(member)
+        return tuple(_build_family(root, family) for root, family in families.items())
 
     def events_after(self, number: int) -> tuple[Event, ...]:
         """The events that are new to a front end which has shown those up to `number`."""
@@ -259,25 +259,25 @@ def _build_family(pid: int, members: list[Worker | Process]) -> Family:
     )
 
 
-def _find_heads(parents: dict[int, int | None]) -> dict[int, int]:
+def _find_roots(parents: dict[int, int | None]) -> dict[int, int]:
     """Returns the topmost known parent of each process, or the process itself below a circle.
 
     Only false answers make a circle. Each process is visited once: another computer may claim
     thousands, each the child of the last.
     """
-    heads: dict[int, int | None] = {}  # None: it is its own
+    roots: dict[int, int | None] = {}  # None: it is its own
     for pid in parents:
         path: dict[int, None] = {}  # in order
         at: int | None = pid
-        while at is not None and at in parents and at not in heads and at not in path:
+        while at is not None and at in parents and at not in roots and at not in path:
             path[at] = None
             at = parents[at]
-        if at is not None and at in heads:
-            head = heads[at]
+        if at is not None and at in roots:
+            root = roots[at]
         else:
-            head = None if at in path else next(reversed(path))
-        heads.update(dict.fromkeys(path, head))
-    return {pid: pid if head is None else head for pid, head in heads.items()}
+            root = None if at in path else next(reversed(path))
+        roots.update(dict.fromkeys(path, root))
+    return {pid: pid if root is None else root for pid, root in roots.items()}
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

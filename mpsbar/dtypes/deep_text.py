@@ -109,15 +109,15 @@ def _table(probe: DeepProbe, style: TableStyle) -> list[str]:
     found = {cell.state for cell in probe.cells}
     columns = [state for state in _COLUMNS if state in found]
     words = states() | {"no_memory": _("no memory")}
-    heads = [_("DTYPE"), *(words[state].upper() for state in columns), _("UNEXPECTED")]
-    rows = [heads]
+    headers = [_("DTYPE"), *(words[state].upper() for state in columns), _("UNEXPECTED")]
+    rows = [headers]
     for dtype in probe.dtypes:
         cells = [cell for cell in probe.cells if cell.dtype == dtype]
         counts = Counter(cell.state for cell in cells)
         news = sum(cell.news == "worse" for cell in cells)
         numbers = [str(counts[state] or "–") for state in columns]
         rows.append([dtype, *numbers, str(news or "–")])
-    widths = [max(width(row[i]) for row in rows) for i in range(len(heads))]
+    widths = [max(width(row[i]) for row in rows) for i in range(len(headers))]
     lines = [
         "  ".join(
             pad(cell, most, to_right=i > 0)

@@ -94,11 +94,11 @@ def _headlines(probe: Probe, style: TableStyle, last: Probe | None) -> list[str]
 
 
 def _table(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> list[str]:
-    head = [_("DTYPE"), _("HERE"), _("GUIDES"), _("TORCH"), _("OPERATIONS"), _("SPEED"), ""]
+    header = [_("DTYPE"), _("HERE"), _("GUIDES"), _("TORCH"), _("OPERATIONS"), _("SPEED"), ""]
     rows = [_row(probe, verdict, style) for verdict in verdicts]
-    shown = [i for i in range(len(head)) if any(row[i] not in ("", DASH) for row in rows)]
-    table = [[row[i] for i in shown] for row in [head, *rows]]
-    fixed = len(shown) - (1 if len(head) - 1 in shown else 0)
+    shown = [i for i in range(len(header)) if any(row[i] not in ("", DASH) for row in rows)]
+    table = [[row[i] for i in shown] for row in [header, *rows]]
+    fixed = len(shown) - (1 if len(header) - 1 in shown else 0)
     widths = [max(width(row[i]) for row in table) for i in range(fixed)]
     lines = []
     for number, row in enumerate(table):

@@ -293,7 +293,7 @@ def _describe(process: TrackedProcess, rows: PendingRows) -> tuple[object, ...]:
     ended = rows.ended.get(id(process), (process, None))[1]
     end = (None, None, None) if ended is None else _describe_end(ended)
     return (
-        process.started, process.name[:_MAX_NAME], "+".join(process.devices), process.is_head,
+        process.started, process.name[:_MAX_NAME], "+".join(process.devices), process.is_root,
         process.is_connected, int(process.last * 1000), process.peak, process.peak,
         process.footprint_peak, process.footprint_peak, *process.known.values(), *end,
     )  # fmt: skip

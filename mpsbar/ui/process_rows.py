@@ -75,7 +75,7 @@ def _ended(process: EndedProcess, now: float, ui_state: UiState) -> Row:
 
 def _shown(family: Family) -> list[Worker | Process]:
     """The processes with a row of their own; unconnected children that are copies share one row."""
-    return [family.head, *family.workers, *family.distinct]
+    return [family.root, *family.workers, *family.distinct]
 
 
 def _family(
@@ -83,7 +83,7 @@ def _family(
 ) -> list[Row]:
     rows = []
     for process in _shown(family):
-        indent = "" if process is family.head else "└ "
+        indent = "" if process is family.root else "└ "
         double = f" {process.pid}" if doubles[process.name] > 1 else ""
         width = WIDTHS[0] - len(indent) - len(double)
         name = indent + wording.shorten(process.name, width) + double
@@ -157,4 +157,4 @@ def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState)
 def _others(family: Family) -> Row:
     name = "└ " + wording.children(len(family.alike))
     size = wording.charged_together(family.alike)
-    return _row(f"others-{family.head.pid}", name, "", size, [_("not connected")])
+    return _row(f"others-{family.root.pid}", name, "", size, [_("not connected")])

@@ -35,7 +35,7 @@ def build_rows(snapshot: Snapshot, as_tree: bool = True) -> tuple[TableRow, ...]
 
 
 def _build_family(family: Family, snapshot: Snapshot) -> Iterable[TableRow]:
-    yield _build_row(family.head, snapshot)
+    yield _build_row(family.root, snapshot)
     members: tuple[Worker | Process, ...] = (*family.workers, *family.distinct)
     for member in members:
         row = _build_row(member, snapshot)
@@ -47,7 +47,7 @@ def _build_family(family: Family, snapshot: Snapshot) -> Iterable[TableRow]:
             "FOOTPRINT": wording.charged_together(family.alike),
             "NOTE": _("not connected"),
         }
-        yield TableRow(f"children-{family.head.pid}", None, words, {}, True)
+        yield TableRow(f"children-{family.root.pid}", None, words, {}, True)
 
 
 def _build_row(process: Worker | Process, snapshot: Snapshot) -> TableRow:

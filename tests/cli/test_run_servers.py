@@ -140,7 +140,7 @@ def test_gunicorn_preload_workers_attach_when_they_are_forked(workers, folder, p
     found = wait_for_rows(polled, pids | {server.pid})
     assert set(found) == pids | {server.pid}
     (family,) = Snapshot(0.0, tuple(found.values())).families
-    assert family.head.pid == server.pid
+    assert family.root.pid == server.pid
     assert {worker.pid for worker in family.workers} == pids
     stop(server)
     wait_for(lambda: not polled(), "end of all rows")
@@ -172,7 +172,7 @@ def test_a_pool_is_one_family(workers, folder, polled, method, stand_in):
     if method != "forkserver":  # there the server process is the parent, and has no torch
         assert {found[pid].parent for pid in pids} == {worker.pid}
     families = Snapshot(0.0, tuple(found.values())).families
-    everyone = [worker.pid for family in families for worker in (family.head, *family.workers)]
+    everyone = [worker.pid for family in families for worker in (family.root, *family.workers)]
     assert sorted(everyone) == sorted(found)
 
 

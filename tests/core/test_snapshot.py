@@ -66,7 +66,7 @@ def families(*entries):
         processes=tuple(p for p in found if isinstance(p, Process)),
     )
     return [
-        (f.head.pid, [w.pid for w in f.workers], [p.pid for p in f.others])
+        (f.root.pid, [w.pid for w in f.workers], [p.pid for p in f.others])
         for f in snapshot.families
     ]
 

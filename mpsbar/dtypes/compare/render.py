@@ -172,8 +172,8 @@ def _say_training(found: Data, data: Data) -> list[str]:
 
 def _table(data: Data) -> list[str]:
     """Renders time, speed, memory and error of each dtype as a table."""
-    heads = [_("RUN TIME"), _("VS CPU"), _("VS FLOAT32"), _("PEAK"), _("ERROR")]
-    rows = [["", *heads]]
+    headers = [_("RUN TIME"), _("VS CPU"), _("VS FLOAT32"), _("PEAK"), _("ERROR")]
+    rows = [["", *headers]]
     cpu = data["reference"]["seconds"]
     if cpu is None and all(found["seconds"] is None for found in data["dtypes"].values()):
         return []

@@ -274,8 +274,8 @@ def build_values(chart: Chart, lines: list[Line], zone: tzinfo | None) -> Markup
         return Markup("")
     picked = sorted({round(i * (number - 1) / _TABLE_ROWS) for i in range(_TABLE_ROWS + 1)})
     is_long = chart.until - chart.since > 20 * 3600
-    heads = [_("Time"), *(line.name for line in lines)]
-    head = tag("tr", *(tag("th", word, scope="col") for word in heads))
+    headers = [_("Time"), *(line.name for line in lines)]
+    head = tag("tr", *(tag("th", word, scope="col") for word in headers))
     rows = [
         tag(
             "tr",

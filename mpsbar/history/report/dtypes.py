@@ -48,8 +48,8 @@ def say_subject(probe: Probe | DeepProbe, home: str, zone: tzinfo | None) -> str
 
 def _heat_map(probe: Probe) -> Markup:
     known = {(cell.operation, cell.dtype): cell for cell in probe.cells}
-    heads = [tag("td", "")]
-    heads += [tag("th", tag("span", dtype), scope="col") for dtype in probe.dtypes]
+    headers = [tag("td", "")]
+    headers += [tag("th", tag("span", dtype), scope="col") for dtype in probe.dtypes]
     rows = [
         tag(
             "tr",
@@ -60,7 +60,7 @@ def _heat_map(probe: Probe) -> Markup:
     ]
     caption = tag("caption", _("Operations and dtypes"), class_="unseen")
     table = tag(
-        "table", caption, tag("thead", tag("tr", *heads)), tag("tbody", *rows), class_="heat"
+        "table", caption, tag("thead", tag("tr", *headers)), tag("tbody", *rows), class_="heat"
     )
     label = _("Operations and dtypes")
     return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=label)
@@ -95,9 +95,9 @@ def build_legend(found: set[str]) -> Markup:
 
 
 def _verdicts(probe: Probe) -> Markup:
-    heads = (_("dtype"), _("Here"), _("Guides say"), _("torch says"), _("Speed"), _("Why"))
+    headers = (_("dtype"), _("Here"), _("Guides say"), _("torch says"), _("Speed"), _("Why"))
     rows = [_verdict(verdict) for verdict in judge_dtypes(probe)]
-    return join([tag("h3", _("Verdicts")), build_table(_("Verdicts"), heads, rows)])
+    return join([tag("h3", _("Verdicts")), build_table(_("Verdicts"), headers, rows)])
 
 
 def _verdict(verdict: Verdict) -> tuple[object, ...]:
@@ -119,5 +119,5 @@ def _checks(probe: Probe) -> Markup | None:
         for check in checks
     ]  # fmt: skip
     title = _("Known silent bugs")
-    heads = (_("What"), _("Here"), _("Known issue"), _("Reason"))
-    return join([tag("h3", title), build_table(title, heads, rows)])
+    headers = (_("What"), _("Here"), _("Known issue"), _("Reason"))
+    return join([tag("h3", title), build_table(title, headers, rows)])

@@ -86,7 +86,7 @@ def _build_ends(ends: Ends, reading: HostReading, native: NativeOperations) -> M
     if not found:
         text = _("mpsbar knows of no run that ended there in the last {n} days.")
         return tag("p", text.format(n=KEEP_DAYS))
-    heads = (_("Name"), _("PID"), _("Ended"), _("How"), _("Evidence"), _("Next steps"))
+    headers = (_("Name"), _("PID"), _("Ended"), _("How"), _("Evidence"), _("Next steps"))
     rows = [
         (
             end.name,
@@ -98,7 +98,7 @@ def _build_ends(ends: Ends, reading: HostReading, native: NativeOperations) -> M
         )
         for end in found
     ]
-    table = build_table(_("How runs ended"), heads, rows)
+    table = build_table(_("How runs ended"), headers, rows)
     if all(end.fallbacks is None for end in found):
         return table
     fallbacks = [(end.name, end.pid, end.fallbacks) for end in found]

@@ -56,26 +56,26 @@ def _show(character: str) -> str:
 Cells = Sequence[object]
 
 
-def build_table(title: str, heads: Sequence[str], rows: Sequence[Cells]) -> Markup:
+def build_table(title: str, headers: Sequence[str], rows: Sequence[Cells]) -> Markup:
     """Build a table; the first column names the row."""
     head = tag(
-        "tr", *(tag("th", word, scope="col", role="columnheader") for word in heads), role="row"
+        "tr", *(tag("th", word, scope="col", role="columnheader") for word in headers), role="row"
     )
-    body = [_row(heads, cells) for cells in rows]
+    body = [_row(headers, cells) for cells in rows]
     # The style turns narrow tables into cards; the roles keep them tables for a screen reader.
     table = tag(
         "table",
         tag("caption", title, class_="unseen"),
         tag("thead", head, role="rowgroup"),
         tag("tbody", *body, role="rowgroup"),
-        class_="cards pair" if len(heads) == 2 else "cards",
+        class_="cards pair" if len(headers) == 2 else "cards",
         role="table",
     )
     return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=title)
 
 
-def _row(heads: Sequence[str], cells: Cells) -> Markup:
-    first, *others = zip(heads, cells, strict=True)
+def _row(headers: Sequence[str], cells: Cells) -> Markup:
+    first, *others = zip(headers, cells, strict=True)
     return tag(
         "tr",
         tag("th", first[1], scope="row", role="rowheader"),

@@ -30,14 +30,14 @@ def _news(probe: DeepProbe) -> Markup | None:
     if not worse:
         return None
     title = _("Worse than torch expects")
-    heads = (_("Operation"), _("dtype"), _("Here"), _("Reason"))
+    headers = (_("Operation"), _("dtype"), _("Here"), _("Reason"))
     rows = [
         (cell.operation, cell.dtype, states()[cell.state], cell.text or "")
         for cell in worse[:_MAX_NEWS]
     ]
     more = len(worse) - len(rows)
     note = tag("p", _("… and {n} more").format(n=more)) if more else Markup("")
-    return join([tag("h3", title), build_table(title, heads, rows), note])
+    return join([tag("h3", title), build_table(title, headers, rows), note])
 
 
 def _heat_map(probe: DeepProbe) -> Markup:
@@ -45,15 +45,15 @@ def _heat_map(probe: DeepProbe) -> Markup:
     known: dict[str, dict[str, DeepCell]] = {}
     for cell in probe.cells:
         known.setdefault(cell.operation, {})[cell.dtype] = cell
-    heads = [tag("td", "")]
-    heads += [tag("th", tag("span", dtype), scope="col") for dtype in probe.dtypes]
+    headers = [tag("td", "")]
+    headers += [tag("th", tag("span", dtype), scope="col") for dtype in probe.dtypes]
     rows = [
         tag("tr", tag("th", operation, scope="row"), *(_spot(cells.get(d)) for d in probe.dtypes))
         for operation, cells in known.items()
     ]
     title = _("Every operation and dtype")
     table = tag(
-        "table", tag("caption", title, class_="unseen"), tag("thead", tag("tr", *heads)),
+        "table", tag("caption", title, class_="unseen"), tag("thead", tag("tr", *headers)),
         tag("tbody", *rows), class_="heat dense",
     )  # fmt: skip
     scroll = tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=title)

@@ -165,9 +165,9 @@ def build_workers(snapshot: Snapshot) -> Markup:
     workers = snapshot.workers
     if not workers:
         return tag("p", wording.found(snapshot) or wording.workers_connected(0))
-    heads = [translate(column.title) for column in REPORTED]
+    headers = [translate(column.title) for column in REPORTED]
     rows = [[column.cell(worker) for column in REPORTED] for worker in workers[:_MAX_ROWS]]
-    return build_table(_("Connected processes"), heads, rows)
+    return build_table(_("Connected processes"), headers, rows)
 
 
 def build_unconnected(snapshot: Snapshot, home: str) -> Markup | None:
@@ -176,10 +176,10 @@ def build_unconnected(snapshot: Snapshot, home: str) -> Markup | None:
         return None
     columns = [column for column in REPORTED if column.is_outside]
     titles = {"DEVICE": _("Loaded"), "NOTE": _("To see more")}
-    heads = [titles.get(column.key, translate(column.title)) for column in columns]
+    headers = [titles.get(column.key, translate(column.title)) for column in columns]
     rows = []
     for process in processes[:_MAX_ROWS]:
         note = wording.shorten_home(wording.how_to_connect_process(process), home)
         cells = [note if c.key == "NOTE" else c.cell(process) for c in columns]
         rows.append(cells)
-    return build_table(_("Processes that are not connected"), heads, rows)
+    return build_table(_("Processes that are not connected"), headers, rows)

@@ -53,12 +53,12 @@ def build_past(
 def build_runs(periods: Sequence[Period], zone: tzinfo | None) -> Markup | None:
     if not periods or not periods[-1].runs:
         return None
-    heads = (
+    headers = (
         _("Name"), _("PID"), _("Device"), _("First seen"), _("Last seen"), _("Peak"),
         _("Last held"), _("Peak footprint"), _("Status"),
     )  # fmt: skip
     runs = sorted(periods[-1].runs, key=lambda run: -run.last)
-    return build_table(_("All runs"), heads, [_build_row(run, zone) for run in runs])
+    return build_table(_("All runs"), headers, [_build_row(run, zone) for run in runs])
 
 
 def _choice(number: int, period: Period) -> Markup:
@@ -154,13 +154,13 @@ def _marks(events: Iterable[RecordedEvent]) -> tuple[Mark, ...]:
 
 def _list_events(period: Period, zone: tzinfo | None) -> Markup:
     is_long = period.until - period.since > _DAY
-    heads = (_("Time"), _("Event"))
+    headers = (_("Time"), _("Event"))
     rows = [
         (say_time(event.time, zone, is_long), _say_event(event))
         for event in period.events[:_MAX_EVENTS]
     ]
     title = _("Events")
-    return join([tag("h3", title), build_table(title, heads, rows)])
+    return join([tag("h3", title), build_table(title, headers, rows)])
 
 
 def _say_event(event: RecordedEvent) -> str:
@@ -211,7 +211,7 @@ def build_ends(
     ended = [end for end in ends if end.verdict is not None][:_MAX_ENDS]
     if not ended:
         return None
-    heads = (_("Name"), _("PID"), _("Ended"), _("What happened"), _("Evidence"), _("Next steps"))
+    headers = (_("Name"), _("PID"), _("Ended"), _("What happened"), _("Evidence"), _("Next steps"))
     rows = []
     for end in ended:
         assert end.verdict is not None
@@ -219,7 +219,7 @@ def build_ends(
         cells = [_list(lines, home) for lines in lists]
         sentence = shorten_home(say_verdict(end.verdict, end.name), home)
         rows.append((end.name, end.pid, say_time(end.ended, zone, True), sentence, *cells))
-    tables = [tag("div", build_table(_("How runs ended"), heads, rows), class_="ends")]
+    tables = [tag("div", build_table(_("How runs ended"), headers, rows), class_="ends")]
     if native and any(end.verdict is not None and end.verdict.fallbacks for end in ended):
         found = [(end.name, end.pid, end.verdict.fallbacks) for end in ended if end.verdict]
         tables.append(build_fallbacks(found, home, native))
@@ -231,7 +231,7 @@ def build_fallbacks(
 ) -> Markup:
     """What ran on the CPU because MPS lacks it, as `mpsbar run --explain` lists it: of each run its
     name, its pid and what is known."""
-    heads = (
+    headers = (
         _("Name"), _("PID"), _("Operation"), _("Times"), _("Duration"), _("Copied"),
         _("First at"), _("What to do"),
     )  # fmt: skip
@@ -251,7 +251,7 @@ def build_fallbacks(
                 )
             )  # fmt: skip
         notes += say_limits(found)
-    table = build_table(_("CPU fallbacks"), heads, rows)
+    table = build_table(_("CPU fallbacks"), headers, rows)
     said = (tag("p", note) for note in dict.fromkeys(notes))
     return join([tag("h3", _("CPU fallbacks")), table, *said])
 

@@ -369,7 +369,7 @@ class HostsApp(BaseApp):
         return drawn
 
     def _sample(self) -> Snapshot:
-        """One process of each kind of footprint: the head of that column depends on them."""
+        """One process of each kind of footprint: the header of that column depends on them."""
         found = (each for host in self.state.snapshots.values() for each in host.processes or ())
         kinds = {each.footprint_kind: each for each in found}
         return Snapshot(0.0, processes=tuple(kinds.values()))

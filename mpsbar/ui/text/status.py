@@ -49,22 +49,22 @@ def render_table(snapshot: Snapshot, paint: Paint = plain, width: int | None = N
     """Renders the processes in lines of at most `width`; without one, all columns uncut."""
     rows = build_rows(snapshot)
     columns = choose_columns(rows, snapshot, width, "status")
-    head = _GAP.join(
+    header = _GAP.join(
         cells.fit(column.header, column.width, column.column.to_right) for column in columns
     )
     lines = [
         _GAP.join(column.fit(row.cells.get(column.key, "")) for column in columns) for row in rows
     ]
-    return "\n".join([paint(head.rstrip(), "head"), *(line.rstrip() for line in lines)])
+    return "\n".join([paint(header.rstrip(), "head"), *(line.rstrip() for line in lines)])
 
 
 def _connect_lines(snapshot: Snapshot) -> list[str]:
     """How to connect each unconnected process; processes with the same answer share a line."""
     pids_by_text: dict[str, list[str]] = {}
     for family in snapshot.families:
-        if isinstance(family.head, Process):
-            how = wording.how_to_connect_process(family.head)
-            pids_by_text.setdefault(how, []).append(str(family.head.pid))
+        if isinstance(family.root, Process):
+            how = wording.how_to_connect_process(family.root)
+            pids_by_text.setdefault(how, []).append(str(family.root.pid))
     return [
         _("To see the memory of {pids}: {how}").format(pids=_listed(pids), how=how)
         for how, pids in pids_by_text.items()

@@ -171,7 +171,7 @@ def test_an_end_that_was_no_normal_one_is_notified(
     mac, stage, workers, tmp_path, monkeypatch, is_app
 ):
     """Nobody asked for it: the exact end, by the real notifier down to macOS's own part of it."""
-    monkeypatch.setattr(alerts, "FAILED_LEAST_SECONDS", 0.0)  # a test runs for no minute
+    monkeypatch.setattr(alerts, "MIN_FAILED_SECONDS", 0.0)  # a test runs for no minute
     if not is_app:
         monkeypatch.setattr(notifications, "read_bundle", lambda: None)
     program, log = StandIn(tmp_path, "osascript"), []
