@@ -22,7 +22,7 @@ from dataclasses import replace
 shown = {}
 
 from ui.text.test_wording import SCENE
-from ui.test_menu import APP
+from ui.menu_kit import APP
 from mpsbar.core.settings import Settings
 from mpsbar.core.actions import Freed
 from mpsbar.ui.menu import build_menu
