@@ -93,7 +93,7 @@ shown["notebook"] = "\\n".join([
 ])
 
 from ui.fake_monitor import FakeMonitor
-from ui.terminal.test_app import build_series
+from ui.terminal.top_kit import build_series
 from ui.terminal_kit import play
 
 async def look_around(p):
