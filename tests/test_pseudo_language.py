@@ -21,7 +21,7 @@ import asyncio, json
 from dataclasses import replace
 shown = {}
 
-from ui.text.test_wording import SCENE
+from ui.text.scene_kit import SCENE
 from ui.menu_kit import APP
 from mpsbar.core.settings import Settings
 from mpsbar.core.actions import Freed

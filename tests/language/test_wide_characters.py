@@ -12,7 +12,7 @@ from worker_kit import ROOT
 
 CODE = """
 import json
-from ui.text.test_wording import SCENE
+from ui.text.scene_kit import SCENE
 from ui.menu_kit import APP
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.text.status import render_table

@@ -1,7 +1,10 @@
 """The menu of the app as a whole: what is there, and what each row asks for."""
 
+from dataclasses import replace
+
 from samples import GB, make_snapshot
 from ui.menu_kit import APP, rows, worker
+from ui.text.scene_kit import MACHINE, SCENE
 
 from mpsbar.core.actions import (
     Choose,
@@ -9,13 +12,16 @@ from mpsbar.core.actions import (
     Copy,
     FindTensors,
     Free,
+    Freed,
     InspectPythons,
     Quit,
     StartAtLogin,
     Stop,
     WatchEnd,
 )
+from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Process
+from mpsbar.core.snapshot import Snapshot
 from mpsbar.ui.menu import SECTIONS, build_menu
 
 
@@ -65,3 +71,34 @@ def test_what_is_under_way_cannot_be_clicked_again():
     all_of_them = make_snapshot(worker(), pending=frozenset([Free(4711)]))
     head = rows(build_menu(all_of_them, APP))["free-all"]
     assert (head.text, head.actions) == ("Freeing…", ())
+
+
+def test_the_whole_menu(check_golden):
+    freed = {4711: Freed(4711, "train.py", "done", int(3.1 * GB), 0.04, pinned=GB)}
+    check_golden("menu.txt", str(build_menu(replace(SCENE, freed=freed))) + "\n")
+
+
+def test_the_menu_of_nobody():
+    assert str(build_menu(Snapshot(0.0, machine=MACHINE))) == (
+        "⬢\n Apple M3 Max · 36.0 GB · pressure normal\n GPU 43% · 9.8 of 27.0 GB\n"
+        " You have no PyTorch or MLX processes running. To start one: mpsbar run python train.py"
+    )
+    assert str(build_menu(Snapshot(0.0, processes=None))) == (
+        "⬢\n this computer · ? · pressure ?\n"
+        " Couldn't list processes (run mpsbar doctor to see why)"
+    )
+
+
+def test_the_menu_says_what_is_wrong_instead_of_the_machine():
+    health = Health("critical", (Reason("pressure", "critical"),))
+    rows = build_menu(Snapshot(0.0, machine=MACHINE, health=health)).rows
+    assert rows[0].text == "Memory pressure is critical"
+
+
+def test_a_row_carries_its_action_and_keeps_its_key():
+    menu = build_menu(SCENE)
+    rows = {row.key: row for row in menu.rows}
+    assert rows["free-all"].actions == tuple(Free(pid) for pid in range(4711, 4719))
+    (free,) = rows["worker-4711"].children
+    assert (free.key, free.text, free.actions) == ("free-4711", "Free Cache", (Free(4711),))
+    assert free.tooltip == "Pauses the process briefly; its next steps may be slower."
