@@ -48,7 +48,7 @@ from mpsbar.ui.text import endings, findings
 from mpsbar.core.snapshot import Snapshot
 shown["findings"] = "\\n".join(findings.say_reason(case[0] if isinstance(case, tuple) else case.values[0], "train.py") for case in REASONS)
 
-from dtypes.test_summary import BAD, TERMINAL
+from probe_samples import BAD, TERMINAL
 from probe_samples import make_probe
 from mpsbar.dtypes.table import render_probe
 from mpsbar.dtypes.verdicts import find_changes

@@ -16,7 +16,6 @@ MLX = make_backend("mlx", allocated=64 * MB, reserved=256 * MB, peak=300 * MB)
 CPU = make_backend("cpu")
 UNKNOWN_MPS = make_backend(state="not known")
 
-
 MACHINE = Machine(
     os="macOS 26.3.2", os_version=(26, 3, 2), model="Mac15,10", chip="Apple M3 Max", cores=14,
     core_kinds=(("Performance", 10), ("Efficiency", 4)), memory_total=36 * GB,
@@ -24,7 +23,6 @@ MACHINE = Machine(
     is_virtual=False,
     gpu=Gpu("Apple M3 Max", 30, 43.0, int(9.8 * GB), 27 * GB, 0),
 )  # fmt: skip
-
 
 process = partial(make_process, started=1699999000.0)
 TRAIN = process(
