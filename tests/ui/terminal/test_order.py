@@ -7,6 +7,8 @@ from ui.terminal.top_kit import TRAIN
 from ui.terminal_kit import play
 
 from mpsbar.core.actions import Free
+from mpsbar.ui.process_table import TableRow
+from mpsbar.ui.terminal import order
 
 pytestmark = pytest.mark.usefixtures("noon")
 
@@ -58,3 +60,14 @@ def test_rows_do_not_jump_for_a_little_and_the_chosen_process_stays_chosen():
         assert p.asked == [Free(2)]
 
     play(FakeMonitor(look(100 * MB, 90 * MB, 0)), person)
+
+
+def test_thousands_of_rows_that_all_change_are_sorted_without_comparing_all_pairs(monkeypatch):
+    compared = []
+    passes = order._passes
+    monkeypatch.setattr(order, "_passes", lambda *given: compared.append(1) or passes(*given))
+    rows = [TableRow(str(n), None, {}, {"HELD": 1.2**n}) for n in range(2000)]
+    before = [row.key for row in rows]  # the least is first, and every row has to pass all others
+    ordered = order.arrange(rows, "HELD", True, before)
+    assert [row.key for row in ordered] == before[::-1]
+    assert len(compared) < 60 * len(rows)

@@ -7,6 +7,7 @@ from mpsbar.core.machine import Process
 SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 TRAIN = make_training(command=("python", "train.py", "--lr", "0.1"))
 BUSY = make_training(4712, "notebook kernel", 1400 * MB, 400 * MB, state="busy", age=3.2)
+SINCE = 1_000_000_000.0
 
 
 def seen():
