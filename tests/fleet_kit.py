@@ -23,6 +23,7 @@ assert mpsbar.attach()
 print("ready", flush=True)
 time.sleep(3600)
 """
+STATUS_LINE = '{"schema": 1, "time": 1, "machine": {"chip": "Apple M1"}, "workers": [], "processes": [], "health": {"level": "ok", "reasons": []}}'
 
 
 # A reading waits half a second for workers and a quarter for the system, a screen three for its hosts,

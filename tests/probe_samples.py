@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from mpsbar.core.dtype_results import Cell, Check, OperationSpeed, Probe
 from mpsbar.dtypes import checks, operations
+from mpsbar.dtypes.table import TableStyle
 
 NO_FLOAT64 = (
     "TypeError: Cannot convert a MPS Tensor to float64 dtype as the MPS framework doesn't support float64. "
@@ -68,3 +69,15 @@ def make_cell(operation, dtype, changed, device):
     if device == "mps" and dtype.startswith("float8") and operation != "copy":
         return Cell(operation, dtype, "unsupported", NO_FLOAT8.format(dtype.capitalize()))
     return Cell(operation, dtype, "works", None, 1e-7)
+
+
+FELL_BACK = "The operator 'aten::cumsum' is not currently supported on the MPS backend and will fall back to run on the CPU."
+BAD = make_probe(
+    changed={
+        "matmul/float16": ("inaccurate", None), "linear/float16": ("inaccurate", None),
+        "sort/bfloat16": ("crashed", "SIGABRT"), "cumsum/int64": ("fallback", FELL_BACK),
+        "matmul/int8": ("unsupported", 'RuntimeError: "addmm" not implemented'),
+    },
+    wrong={"adam": Check("adam", "wrong", "the parameter did not change")},
+)  # fmt: skip
+TERMINAL = TableStyle(with_signs=True, width=100)

@@ -273,7 +273,9 @@ def test_one_more_operation_needs_no_test_edited(with_doubled):
     tests = REPOSITORY / "tests"
     files = [
         f"{tests}/core/test_dtype_results.py", f"{tests}/dtypes/test_verdicts.py",
-        f"{tests}/dtypes/test_summary.py", f"{tests}/dtypes/test_results.py",
+        f"{tests}/dtypes/test_summary.py", f"{tests}/dtypes/test_table.py",
+        f"{tests}/dtypes/test_headlines.py", f"{tests}/dtypes/test_text.py",
+        f"{tests}/dtypes/test_preconditions.py", f"{tests}/dtypes/test_results.py",
         f"{tests}/dtypes/test_dtype_child.py::test_every_cell_is_reported_on_the_cpu",
     ]  # fmt: skip
     output = with_doubled.run(f"""

@@ -21,8 +21,8 @@ import asyncio, json
 from dataclasses import replace
 shown = {}
 
-from ui.text.test_wording import SCENE
-from ui.test_menu import APP
+from ui.text.scene_kit import SCENE
+from ui.menu_kit import APP
 from mpsbar.core.settings import Settings
 from mpsbar.core.actions import Freed
 from mpsbar.ui.menu import build_menu
@@ -48,7 +48,7 @@ from mpsbar.ui.text import endings, findings
 from mpsbar.core.snapshot import Snapshot
 shown["findings"] = "\\n".join(findings.say_reason(case[0] if isinstance(case, tuple) else case.values[0], "train.py") for case in REASONS)
 
-from dtypes.test_summary import BAD, TERMINAL
+from probe_samples import BAD, TERMINAL
 from probe_samples import make_probe
 from mpsbar.dtypes.table import render_probe
 from mpsbar.dtypes.verdicts import find_changes
@@ -93,7 +93,7 @@ shown["notebook"] = "\\n".join([
 ])
 
 from ui.fake_monitor import FakeMonitor
-from ui.terminal.test_app import build_series
+from ui.terminal.top_kit import build_series
 from ui.terminal_kit import play
 
 async def look_around(p):

@@ -7,6 +7,8 @@ import sys
 
 from worker_kit import ROOT
 
+IDLE = "import time\nwhile True: time.sleep(0.05)\n"
+
 
 def shown_on_a_terminal(workers, *arguments, until, also=b"", code=None, end=b"\x03", **extra):
     """What `mpsbar …` writes to a terminal: `until` so often and `also`, something more, Ctrl-C."""

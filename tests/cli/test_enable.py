@@ -196,21 +196,3 @@ def test_disable_all_forgets_what_is_gone(mpsbar, venv):
     assert done.returncode == 0
     assert f"{python}: no longer exists\n" in done.stdout
     assert mpsbar("enable", "--list").stdout.startswith("No environment is enabled")
-
-
-def test_in_the_app_the_python_must_be_named(monkeypatch):
-    """The app's own is never meant."""
-    from mpsbar.cli import python_choice
-    from mpsbar.core.errors import UserError
-
-    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(sys, "frozen", "macosx_app", raising=False)
-    monkeypatch.setenv("MPSBAR_REPLAY", str(ROOT / "tests/readings/nothing-running.recording.json"))
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(
-        UserError, match="No environment is active, and no Python with PyTorch or MLX"
-    ):
-        python_choice.choose_for_enable(None)
-    monkeypatch.setenv("VIRTUAL_ENV", "/v")
-    assert python_choice.choose_for_enable(None) == "/v/bin/python"

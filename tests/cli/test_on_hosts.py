@@ -13,18 +13,14 @@ import threading
 
 import psutil
 import pytest
-from fleet_kit import MLX_WORKER, run_mpsbar
+from fleet_kit import MLX_WORKER, STATUS_LINE, run_mpsbar
 from host_kit import add_stand_in
 from schema_kit import read_json
 from worker_kit import ATTACH, ROOT, TIMEOUT, need_module, wait_for
 
-from mpsbar.cli import main, on_hosts
-from mpsbar.fleet import hosts
-from mpsbar.fleet.ssh import RemoteCommand
-from mpsbar.ui.text.hosts import say_silence
+from mpsbar.cli import on_hosts
 
 pytestmark = pytest.mark.usefixtures("workers")
-STATUS_LINE = '{"schema": 1, "time": 1, "machine": {"chip": "Apple M1"}, "workers": [], "processes": [], "health": {"level": "ok", "reasons": []}}'
 
 
 def ask(workers, hosts, verb, *arguments):
@@ -168,46 +164,6 @@ def test_a_host_that_dies_and_comes_back(workers, ssh_hosts, tmp_path):
         wait_hosts(lambda found: not found["flaky"]["problem"] and not found["good"]["problem"])
 
 
-def test_a_host_that_answers_and_then_hangs(ssh_hosts, tmp_path, monkeypatch):
-    """Its ssh lives and says nothing: the rows say since when; they are good again with the next."""
-    monkeypatch.setattr(hosts, "_LATE", 0.5)
-    go_on = tmp_path / "go_on"
-    script = f"echo '{STATUS_LINE}'; while [ ! -e {go_on} ]; do sleep 0.1; done"
-    ssh_hosts.add("hangs", f"{script}; while echo '{STATUS_LINE}'; do sleep 0.1; done")
-    words = ["status", "--json", "--watch", "0.5"]
-    with contextlib.closing(hosts.Hosts(["hangs"], words, ssh_hosts.options, 0.5)) as asked:
-
-        def read():
-            return asked.readings[0]
-
-        wait_for(lambda: read().status and read().problem, "silence")
-        assert read().problem == "no reply within 2 seconds"
-        assert say_silence(read()).startswith("no answer since ")
-        go_on.touch()
-        wait_for(lambda: read().problem is None, "an answer")
-
-
-def test_a_host_that_is_closed_while_its_ssh_starts_leaves_none(ssh_hosts, monkeypatch):
-    """`close` comes before there is an ssh to end."""
-    ssh_hosts.add("alpha", "exec sleep 60")
-    begins, may_start, started = threading.Event(), threading.Event(), []
-
-    class Slow(RemoteCommand):
-        def __init__(self, command):
-            begins.set()
-            may_start.wait(TIMEOUT)
-            super().__init__(command)
-            started.append(self._process)
-
-    monkeypatch.setattr(hosts, "RemoteCommand", Slow)
-    asked = hosts.Hosts(["alpha"], ["status"], ssh_hosts.options, 2.0)
-    assert begins.wait(TIMEOUT)
-    asked.close()
-    may_start.set()
-    asked.wait(TIMEOUT)
-    assert [process.poll() is not None for process in started] == [True]
-
-
 def drain(terminal):
     """Read what is printed until the end: nobody can write to a terminal that is full."""
     with contextlib.suppress(OSError):
@@ -244,13 +200,6 @@ def test_top_draws_in_place_and_leaves_no_ssh(workers, ssh_hosts, term):
         process.kill()
         process.wait(timeout=TIMEOUT)
         os.close(ours)
-
-
-@pytest.mark.parametrize("host", ["-oProxyCommand=evil", "a b", "a;evil", "$(evil)", "", "a\nb"])
-def test_a_host_is_never_an_option_or_a_command(capsys, host):
-    assert main.run(["status", f"--host={host}"]) == 1
-    shown = capsys.readouterr()
-    assert (shown.out, "is not the name of a host" in shown.err) == ("", True)
 
 
 WHY_LINE = json.dumps(

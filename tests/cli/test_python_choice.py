@@ -125,3 +125,21 @@ def test_probe_takes_the_active_environment_first_and_says_so(env, workers):
     assert done.stderr == (
         f"mpsbar: used {prefix}/bin/python (the active environment's); --python PATH for another\n"
     )
+
+
+def test_in_the_app_the_python_must_be_named(monkeypatch):
+    """The app's own is never meant."""
+    from mpsbar.cli import python_choice
+    from mpsbar.core.errors import UserError
+
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "frozen", "macosx_app", raising=False)
+    monkeypatch.setenv("MPSBAR_REPLAY", str(ROOT / "tests/readings/nothing-running.recording.json"))
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(
+        UserError, match="No environment is active, and no Python with PyTorch or MLX"
+    ):
+        python_choice.choose_for_enable(None)
+    monkeypatch.setenv("VIRTUAL_ENV", "/v")
+    assert python_choice.choose_for_enable(None) == "/v/bin/python"

@@ -2,9 +2,10 @@
 
 import re
 
+from mpsbar.core.findings import Reason
 from mpsbar.core.machine import Machine, Process
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.dtypes.preconditions import find_objections, judge_preconditions
+from mpsbar.dtypes.preconditions import find_objections, judge_preconditions, say_objection
 
 
 def judge_with(pressure="normal", *shares):
@@ -46,3 +47,13 @@ def test_in_words_the_worst_first_and_only_critical_memory_is_refused():
         ("train.py is using 43% of the GPU", False),
     ]
     assert find_objections(Snapshot(0.0, processes=None)) == ()
+
+
+def test_the_moment():
+    busy = Reason("probe_gpu_busy", "warning", {"percent": 43.4}, 7)
+    assert say_objection(busy, "train.py") == (
+        "train.py is using 43% of the GPU: it and the probe would slow each other down"
+    )
+    assert "memory pressure is critical" in say_objection(
+        Reason("probe_pressure", "critical"), None
+    )

@@ -12,12 +12,12 @@ from worker_kit import ROOT
 
 CODE = """
 import json
-from ui.text.test_wording import SCENE
-from ui.test_menu import APP
+from ui.text.scene_kit import SCENE
+from ui.menu_kit import APP
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.text.status import render_table
 from ui.fake_monitor import FakeMonitor
-from ui.terminal.test_app import build_series
+from ui.terminal.top_kit import build_series
 from ui.terminal_kit import play
 
 shown = {"status": render_table(SCENE), "menu": str(build_menu(SCENE, APP))}

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from samples import GB, make_snapshot, make_training
+from ui.terminal.top_kit import SINCE
 from ui.terminal_kit import ScreenUser, run_app
 from worker_kit import TIMEOUT
 
@@ -17,14 +18,11 @@ from mpsbar.core.machine import Process
 from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.settings import Settings
 from mpsbar.system.settings_file import read_settings
-from mpsbar.ui.process_table import TableRow
-from mpsbar.ui.terminal import order
 from mpsbar.ui.terminal.hosts_app import HostsApp
 from mpsbar.ui.terminal.hosts_state import HostsState
 
 SERVE = Process(4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 TUNE = Process(99, 5.0, "tune.py", ("torch",), footprint=8 * GB)
-SINCE = 1_000_000_000.0
 
 
 def make_readings(**more):
@@ -315,42 +313,6 @@ def test_the_selected_process_has_a_chart_however_many_hosts_there_are():
     assert followed == [20]
 
 
-def test_a_host_with_thousands_of_processes_takes_no_more_rows_than_there_is_room_for():
-    def show(names):
-        workers = (make_training(pid=n + 1, name=f"train{n}.py") for n in range(3000))
-        status = RemoteStatus(make_snapshot(*workers), "ok", ())
-        small = RemoteStatus(make_snapshot(make_training(pid=7)), "ok", ())
-        state = HostsState()
-        state.update([HostReading(n, status if n == "big" else small, SINCE) for n in names])
-        return state
-
-    state = show(["big", "mini"])
-    assert [row.cells["NAME"] for row in state.rows[499:]] == [
-        "train499.py", "… and 2500 more", "train.py",
-    ]  # fmt: skip
-    state.show_only("big")
-    assert (len(state.rows), state.rows[-1].cells["NAME"]) == (1001, "… and 2000 more")
-    state.set_filter("train2999")  # all of them are looked through
-    assert [row.key for row in state.rows] == ["big/process-3000"]
-    state.selected = "big/process-3000"
-    state.set_filter("")  # what is selected stays
-    assert state.row is not None
-    state.show_only("")
-    state.sort_by("NAME")
-    assert [row.key for row in state.rows][-2:] == ["big/process-3000", "big/more"]
-
-
-def test_thousands_of_rows_that_all_change_are_sorted_without_comparing_all_pairs(monkeypatch):
-    compared = []
-    passes = order._passes
-    monkeypatch.setattr(order, "_passes", lambda *given: compared.append(1) or passes(*given))
-    rows = [TableRow(str(n), None, {}, {"HELD": 1.2**n}) for n in range(2000)]
-    before = [row.key for row in rows]  # the least is first, and every row has to pass all others
-    ordered = order.arrange(rows, "HELD", True, before)
-    assert [row.key for row in ordered] == before[::-1]
-    assert len(compared) < 60 * len(rows)
-
-
 def test_why_there_are_no_processes():
     empty = HostReading("studio1", RemoteStatus(make_snapshot(), "ok", ()), SINCE)
     readings = [[HostReading("studio1")]]
@@ -468,16 +430,6 @@ def test_a_theme_that_cannot_be_saved_is_told(tmp_path, monkeypatch):
 
     play([make_readings()], person)
     assert (tmp_path / "settings.toml").read_text() == "theme = "
-
-
-def test_what_a_hostile_host_makes_us_keep_is_bounded():
-    state = HostsState()
-    for step in range(5):
-        workers = (make_training(pid=1000 * step + n + 1) for n in range(500))
-        status = RemoteStatus(make_snapshot(*workers, time=1e300), "ok", ())
-        state.update([HostReading("bad", status, SINCE + 2 * step)])
-        assert len(state.snapshot.process_series) <= 60
-        assert state.snapshot.time == SINCE + 2 * step
 
 
 @pytest.mark.parametrize("size", [(80, 24), (160, 48)])
