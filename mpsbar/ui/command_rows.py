@@ -24,6 +24,7 @@ from mpsbar.language import _
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line, say_cause
+from mpsbar.ui.text.cells import cut_middle
 
 _MAX_PYTHONS = 12
 _PYTHON_WIDTH = 70
@@ -68,14 +69,14 @@ def _export_problem(ui_state: UiState) -> Iterator[Row]:
     """Says in the menu that metrics are not served: otherwise only Prometheus would show it."""
     if ui_state.export is not None and ui_state.export.problem is not None:
         text = _("Metrics Are Not Served: {why}").format(why=ui_state.export.problem)
-        yield Row("export-problem", wording.shorten(text, _PROBLEM_WIDTH), tooltip=text)
+        yield Row("export-problem", cut_middle(text, _PROBLEM_WIDTH), tooltip=text)
 
 
 def _recent_alert(event: Event, now: float) -> Row:
     assert isinstance(event.what, Alert)
     line = say_alert_in_a_line(event.what)
     text = _("{line} ({ago})").format(
-        line=wording.shorten(line, _ALERT_WIDTH), ago=wording.ago(event.time, now)
+        line=cut_middle(line, _ALERT_WIDTH), ago=wording.ago(event.time, now)
     )
     return Row(f"recent-{event.number}", text, tooltip=line)
 
@@ -212,7 +213,7 @@ def _list_pythons(key: str, snapshot: Snapshot, ui_state: UiState) -> tuple[Row,
     rows = []
     for number, python in enumerate(list(found)[:_MAX_PYTHONS]):
         action = Connect(python)
-        text = wording.shorten(wording.shorten_home(python, ui_state.home), _PYTHON_WIDTH)
+        text = cut_middle(wording.shorten_home(python, ui_state.home), _PYTHON_WIDTH)
         is_pending = action in snapshot.pending
         rows.append(
             Row(

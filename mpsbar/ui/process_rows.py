@@ -10,6 +10,7 @@ from mpsbar.language import _
 from mpsbar.ui.process_submenu import build_free, build_process_submenu, build_worker_submenu
 from mpsbar.ui.rows import WIDTHS, Row, UiState
 from mpsbar.ui.text import endings, outcomes, progress, wording
+from mpsbar.ui.text.cells import cut_middle
 
 # Rows of ended processes; the report has them all.
 _MAX_ENDED = 3
@@ -55,13 +56,13 @@ def _build_rows(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
 
 def _ended(process: EndedProcess, now: float, ui_state: UiState) -> Row:
     """The row of an ended process; its submenu says what is known, and what to do next."""
-    name, note = wording.shorten(process.name, WIDTHS[0]), endings.describe_end(process, now)
+    name, note = cut_middle(process.name, WIDTHS[0]), endings.describe_end(process, now)
     key = f"gone-{process.pid}-{int(process.started or process.ended)}"
     if not ui_state.is_clickable or process.verdict is None:
         return Row(key, f"{name}, {note}", (name, "", "", note))
     lines = endings.say_details(process, ui_state.read_native, ui_state.home, with_commands=False)
     children = [
-        Row(f"why-{process.pid}-{number}", wording.shorten(line, _DETAIL_WIDTH), tooltip=line)
+        Row(f"why-{process.pid}-{number}", cut_middle(line, _DETAIL_WIDTH), tooltip=line)
         for number, line in enumerate(lines[:_MAX_DETAILS])
     ]
     copy = Copy("\n".join([f"{process.name} ({process.pid})", *lines]))
@@ -86,7 +87,7 @@ def _family(
         indent = "" if process is family.root else "└ "
         double = f" {process.pid}" if doubles[process.name] > 1 else ""
         width = WIDTHS[0] - len(indent) - len(double)
-        name = indent + wording.shorten(process.name, width) + double
+        name = indent + cut_middle(process.name, width) + double
         if isinstance(process, Worker):
             rows.append(_worker(process, name, snapshot, ui_state))
         else:
@@ -100,8 +101,8 @@ def _row(key: str, name: str, device: str, size: str, words: list[str], **more: 
     details = ", ".join(word for word in words if word)
     parts = [name.removeprefix("└ "), device, size, details]
     text = ", ".join(part for part in parts if part)
-    device = wording.shorten(device, _DEVICE_WIDTH)
-    details = wording.shorten(details, _NOTES_WIDTH)
+    device = cut_middle(device, _DEVICE_WIDTH)
+    details = cut_middle(details, _NOTES_WIDTH)
     return Row(key, text, (name, device, size, details), end_note=_("ended"), **more)  # type: ignore[arg-type]
 
 

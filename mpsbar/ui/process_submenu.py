@@ -27,6 +27,7 @@ from mpsbar.core.trends import METAL
 from mpsbar.language import _
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import outcomes, wording
+from mpsbar.ui.text.cells import cut_middle
 
 _MAX_GROUPS = 8
 # The groups, then "others", then "not visible from Python" or "stopped early".
@@ -177,7 +178,7 @@ def build_tensors(snapshot: Snapshot, pid: int) -> tuple[Row, ...]:
         words = [outcomes.say_tensors_refused(found)]
     else:
         words = _say_tensors(found)
-    lines = [wording.shorten(text, _WIDTH) for text in words]
+    lines = [cut_middle(text, _WIDTH) for text in words]
     return tuple(Row(f"tensor-{pid}-{number}", text) for number, text in enumerate(lines))
 
 

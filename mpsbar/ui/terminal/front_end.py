@@ -12,6 +12,7 @@ from mpsbar.ui.terminal.drawing import make_text
 from mpsbar.ui.terminal.screens import AskScreen, FieldScreen
 from mpsbar.ui.terminal.state import Note, TerminalState
 from mpsbar.ui.terminal.themes import Palette
+from mpsbar.ui.text.cells import width
 from mpsbar.ui.text.dialogs import Dialog, Notice
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class NoteLog(RichLog):
 
     def is_too_small_for(self, text: str) -> bool:
         """Returns whether a note of this text would be cut off."""
-        return self._is_low and len(text) + _LENGTH_OF_TIME > self.size.width
+        return self._is_low and width(text) + _LENGTH_OF_TIME > self.size.width
 
     @property
     def _is_low(self) -> bool:

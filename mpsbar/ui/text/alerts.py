@@ -5,9 +5,10 @@ from mpsbar.core.findings import Value
 from mpsbar.core.naming import printable
 from mpsbar.core.verdicts import EndVerdict
 from mpsbar.language import _
+from mpsbar.ui.text.cells import cut_middle
 from mpsbar.ui.text.endings import say_verdict
 from mpsbar.ui.text.findings import say_reason
-from mpsbar.ui.text.wording import duration, shorten, size
+from mpsbar.ui.text.wording import duration, size
 
 # About what a banner shows before it cuts by itself.
 _TITLE_WIDTH = 60
@@ -24,14 +25,14 @@ def say_alert(alert: Alert) -> tuple[str, str]:
     if alert.reason is None:
         return _("mpsbar"), printable(alert.code)
     title = _severity(alert).format(text=_topic(alert.code))
-    return shorten(title, _TITLE_WIDTH), shorten(_text(alert), _TEXT_WIDTH)
+    return cut_middle(title, _TITLE_WIDTH), cut_middle(_text(alert), _TEXT_WIDTH)
 
 
 def say_alert_in_a_line(alert: Alert) -> str:
     """For a log or a table: Warning: train.py grew by 1.4 GB …"""
     if alert.kind == "ended" or alert.reason is None:
         return ": ".join(say_alert(alert))
-    return shorten(_severity(alert).format(text=_text(alert)), _TEXT_WIDTH)
+    return cut_middle(_severity(alert).format(text=_text(alert)), _TEXT_WIDTH)
 
 
 def _severity(alert: Alert) -> str:
@@ -113,12 +114,12 @@ def say_ended(
     if not name:
         title = _("Process {pid} ended").format(pid=pid)
     text = "; ".join([text, ", ".join(details)] if details else [text])
-    return shorten(title, _TITLE_WIDTH), shorten(text, _TEXT_WIDTH)
+    return cut_middle(title, _TITLE_WIDTH), cut_middle(text, _TEXT_WIDTH)
 
 
 def _name(name: str | None, pid: int | None) -> str:
     if name:
-        return shorten(printable(name), _NAME_WIDTH)
+        return cut_middle(printable(name), _NAME_WIDTH)
     return _("process {pid}").format(pid=pid)
 
 

@@ -50,7 +50,7 @@ def cut_middle(text: str, most: int) -> str:
     text = printable(text, most=1000)
     if most < 4 or width(text) <= most:
         return cut(text, most)
-    tail = text
+    tail = text[-most:]
     while width(tail) > (most - 1) // 2:
         tail = tail[1:]
     return cut(text, most - width(tail)) + tail

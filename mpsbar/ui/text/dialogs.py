@@ -12,6 +12,7 @@ from mpsbar.language import _, mark, ngettext
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_delivery
+from mpsbar.ui.text.cells import cut_middle
 from mpsbar.ui.text.wording import shorten_home
 
 _NAME_WIDTH = 60
@@ -365,4 +366,4 @@ def _after_link(where: str, on_path: bool) -> str:
 
 
 def _name(name: str) -> str:
-    return wording.shorten(printable(name), _NAME_WIDTH)
+    return cut_middle(printable(name), _NAME_WIDTH)

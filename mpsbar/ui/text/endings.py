@@ -12,9 +12,10 @@ from mpsbar.core.naming import printable
 from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.core.verdicts import EndVerdict
 from mpsbar.language import _
+from mpsbar.ui.text.cells import cut_middle
 from mpsbar.ui.text.fallbacks import render_fallbacks
 from mpsbar.ui.text.findings import say_advice
-from mpsbar.ui.text.wording import ago, clock, duration, shorten, size
+from mpsbar.ui.text.wording import ago, clock, duration, size
 
 # macOS's and Linux's numbers agree on these; SIGBUS has two.
 _SIGNALS = {
@@ -104,7 +105,7 @@ def _briefly(verdict: EndVerdict) -> str:
 
 def say_verdict(verdict: EndVerdict | None, name: str, how: str | None = None) -> str:
     """One sentence, with the numbers that are known."""
-    name = shorten(printable(name), 40)
+    name = cut_middle(printable(name), 40)
     if verdict is None:
         return _("{name} ended: {how}").format(name=name, how=_say_old(how))
     values = verdict.values
@@ -305,7 +306,7 @@ def _name_library(verdict: EndVerdict) -> str:
 
 
 def _text(value: Value) -> str:
-    return shorten(printable(str(value or "")), _TEXT_WIDTH)
+    return cut_middle(printable(str(value or "")), _TEXT_WIDTH)
 
 
 def _word(key: str, value: Value) -> str:

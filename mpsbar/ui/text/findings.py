@@ -8,8 +8,9 @@ from typing import get_args
 from mpsbar.core.findings import Advice, Health, Reason, Value
 from mpsbar.core.naming import Kind, printable
 from mpsbar.language import _
+from mpsbar.ui.text.cells import cut_middle
 from mpsbar.ui.text.progress import say_speeds
-from mpsbar.ui.text.wording import UNKNOWN, clock, duration, how_to_connect, shorten, size
+from mpsbar.ui.text.wording import UNKNOWN, clock, duration, how_to_connect, size
 
 _SIZES = {"available", "budget", "cached", "growth", "used", "whole"}
 _TIMES = {"seconds"}
@@ -223,7 +224,7 @@ def _words(values: Mapping[str, Value], pid: int | None, name: str | None) -> di
     words = {key: _word(key, value) for key, value in values.items()}
     words["pid"] = UNKNOWN if pid is None else str(pid)
     if name:
-        words["name"] = shorten(printable(name), _NAME_WIDTH)
+        words["name"] = cut_middle(printable(name), _NAME_WIDTH)
     else:
         words["name"] = _("a process") if pid is None else _("process {pid}").format(pid=pid)
     return words

@@ -3,6 +3,7 @@
 from mpsbar.core.progress import RunProgress
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
+from mpsbar.ui.text.cells import cut_middle
 
 _MAX_NAME = 24
 
@@ -12,7 +13,7 @@ def say_progress(progress: RunProgress | None) -> str:
     if progress is None:
         return ""
     named = next((bar for bar in (progress.inner, progress.bar) if bar and bar.name), None)
-    name = "" if named is None else wording.shorten(named.name, _MAX_NAME)
+    name = "" if named is None else cut_middle(named.name, _MAX_NAME)
     return _join(name, *_numbers(progress), say_left(progress.seconds_left))
 
 

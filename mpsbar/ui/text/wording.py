@@ -74,14 +74,6 @@ def ago(then: float, now: float) -> str:
     return _("{time} ago").format(time=duration(seconds))
 
 
-def shorten(name: str, width: int) -> str:
-    """Cut a long name in the middle: both its beginning and its end help to recognise it."""
-    if len(name) <= width:
-        return name
-    left = width // 2
-    return name[:left] + "…" + name[len(name) - (width - 1 - left) :]
-
-
 def cached(worker: Worker) -> str:
     if worker.cached is None:
         return ""

@@ -30,12 +30,6 @@ def test_durations(seconds, text):
     assert wording.duration(seconds) == text
 
 
-def test_long_names_are_cut_in_the_middle():
-    assert wording.shorten("short", 9) == "short"
-    assert wording.shorten("abcdefghijklmnop", 9) == "abcd…mnop"
-    assert wording.shorten("abcdefghijklmnop", 10) == "abcde…mnop"
-
-
 def test_children_are_summed_only_if_all_are_known():
     known, unknown = process(footprint=MB), process(footprint=None)
     assert wording.charged_together((known, known)) == "≤ 2.0 MB"
