@@ -68,7 +68,7 @@ lint: setup
 types: setup
 	$(PY) -m mypy
 
-# Tests mostly wait, for their workers or a screen: `auto` is two processes a core (tests/conftest.py).
+# Tests mostly wait, for their workers or a screen: `auto` is five processes on two cores (tests/conftest.py).
 PYTEST = $(PY) -m pytest -n auto --dist loadgroup
 
 test: $(if $(ARGS),setup,lint types)

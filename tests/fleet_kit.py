@@ -75,7 +75,7 @@ def run_mpsbar(workers, *arguments, **env):
     try:
         yield process
     finally:
-        process.kill()
+        process.terminate()  # not killed: it ends its ssh, whose hosts may sleep for minutes
         process.communicate(timeout=TIMEOUT)
 
 

@@ -91,7 +91,7 @@ def _fill_run(connection, number, now, seconds, chance):
         )  # fmt: skip
 
 
-def make_worker(pid, name, held=6 * GB, cached=3 * GB, **fields):
+def make_private_worker(pid, name, held=6 * GB, cached=3 * GB, **fields):
     """A training run whose command and settings must not be seen everywhere."""
     process = make_process(
         pid, name, started=NOW - 5000, footprint=held + GB, gpu_percent=40.0,
@@ -104,10 +104,10 @@ def make_worker(pid, name, held=6 * GB, cached=3 * GB, **fields):
     return make_training(pid, name, held, cached, **given)
 
 
-def make_snapshot():
+def make_report_snapshot():
     workers = (
-        make_worker(4001, "train_1.py"), make_worker(4003, HOSTILE, GB, GB // 4, state="busy", age=3.2),
-        make_worker(4005, "notebook kernel", 2 * GB, 0),
+        make_private_worker(4001, "train_1.py"), make_private_worker(4003, HOSTILE, GB, GB // 4, state="busy", age=3.2),
+        make_private_worker(4005, "notebook kernel", 2 * GB, 0),
     )  # fmt: skip
     serve = Process(
         4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/Users/jane/venv/bin/python"

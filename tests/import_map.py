@@ -41,7 +41,7 @@ FOLDERS: dict[str, set[str]] = {
     },
     # Handed to a Python that has no mpsbar.
     "dtypes.compare": set(),
-    "doctor": {"language", "core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.frameworks", "agent.mps_support", "agent.secrets"},
+    "doctor": {"language", "core", *OWN_FILES, *THROWAWAY, "system.waiting", "ui.text", "agent.frameworks", "agent.mps_support", "agent.secrets"},
     # mpsbar's check of itself tries every part of it.
     "doctor.self_test": {"language", "core", "system", "workers", "desktop", "ui.text"},
     "history": {"language", "core", *OWN_FILES},
@@ -58,7 +58,7 @@ FOLDERS: dict[str, set[str]] = {
     "desktop": {"language", "core", "agent.frameworks", *OWN_FILES},
     # Beside the front ends: it serves what the monitor has read, to Prometheus and from other hosts.
     "fleet": {
-        "language", "core", "agent.frameworks", "agent.secrets", *OWN_FILES, "ui.columns", "ui.text", "monitor", "workers.parse",
+        "language", "core", "agent.frameworks", "agent.secrets", *OWN_FILES, "system.waiting", "ui.columns", "ui.text", "monitor", "workers.parse",
     },
     # Not the machine and the wire themselves: front ends draw what the monitor has read.
     "ui": {

@@ -3,7 +3,7 @@
 import html.parser
 from datetime import timezone
 
-from history_kit import GB, HOSTILE, MB, NOW, make_doctor_report, make_snapshot
+from history_kit import GB, HOSTILE, MB, NOW, make_doctor_report, make_report_snapshot
 
 from mpsbar.core.dtype_results import Cell, Check, OperationSpeed, Probe
 from mpsbar.core.events import EndedProcess
@@ -114,7 +114,7 @@ def make_ends():
 
 
 def make_report(**fields):
-    snapshot, doctor_report, probe = make_snapshot(), make_doctor_report(), make_probe()
+    snapshot, doctor_report, probe = make_report_snapshot(), make_doctor_report(), make_probe()
     diagnostics = render_diagnostics(
         "0.1.0 · Python 3.12.1", snapshot, doctor_report, HOME, render_brief(probe)
     )

@@ -41,3 +41,7 @@ def make_snapshot(*workers, processes=(), **fields):
     known = tuple(worker.process for worker in workers if worker.process is not None)
     given = {"time": 1000.0, "machine": MAC} | fields
     return Snapshot(workers=workers, processes=(*known, *processes), **given)
+
+
+# A server that is not connected.
+SERVE = make_process(4720, "serve.py", started=7.0, footprint=2 * GB, python="/v/bin/python")

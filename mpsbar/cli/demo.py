@@ -222,6 +222,7 @@ def _wait_connected(monitor: "Monitor", processes: "list[subprocess.Popen[bytes]
 def _press_free(monitor: "Monitor", menu: "Menu", worker: "Worker") -> "Freed":
     """Does what a click does: the row's own action, performed by the monitor."""
     from mpsbar.core.actions import Free
+    from mpsbar.system.waiting import wait_for_result
     from mpsbar.ui.text import outcomes
 
     row = next(row for row in menu.rows if row.key == f"worker-{worker.pid}")
@@ -230,7 +231,7 @@ def _press_free(monitor: "Monitor", menu: "Menu", worker: "Worker") -> "Freed":
     print(text.format(button=free.text, name=worker.name, pid=worker.pid), flush=True)
     (action,) = free.actions
     assert isinstance(action, Free)
-    outcome = monitor.perform(action).result()
+    outcome = wait_for_result(monitor.perform(action))
     print(outcomes.say_freed(outcome))
     return outcome
 

@@ -127,14 +127,15 @@ def _make_server(options: argparse.Namespace, exporter: "Exporter") -> "MetricsS
 def _serve(monitor: "Monitor", exporter: "Exporter", path: str | None) -> None:
     """Serve until a signal comes."""
     from mpsbar.fleet.exporter import TextFile
+    from mpsbar.system.waiting import wait_for_event
 
     file = None if path is None else TextFile(exporter, path)
     ticked = threading.Event()
     monitor.start(lambda _: ticked.set())
-    ticked.wait()
+    wait_for_event(ticked)
     never = threading.Event()
     if file is None:
-        never.wait()
+        wait_for_event(never)
         return
     try:
         failed = ""

@@ -96,6 +96,7 @@ def _free(options: argparse.Namespace) -> "tuple[list[Freed], Snapshot]":
     from dataclasses import replace
 
     from mpsbar.monitor import Monitor
+    from mpsbar.system.waiting import wait_for_result
 
     monitor = Monitor()
     try:
@@ -107,7 +108,7 @@ def _free(options: argparse.Namespace) -> "tuple[list[Freed], Snapshot]":
         if options.started is not None:
             wanted = {pid: _meant_start(pid, options.started) for pid in wanted}
         frees = [monitor.perform(_action(pid, at, options)) for pid, at in wanted.items()]
-        outcomes = [free.result() for free in frees]
+        outcomes = [wait_for_result(free) for free in frees]
         names = snapshot.names
         named = [replace(each, name=names.get(each.pid, each.name)) for each in outcomes]
         return named, snapshot

@@ -42,6 +42,7 @@ def run(options: argparse.Namespace) -> int:
     from mpsbar.core.health import find_budget
     from mpsbar.core.limits import parse_limit
     from mpsbar.monitor import Monitor
+    from mpsbar.system.waiting import wait_for_result
 
     monitor = Monitor()
     try:
@@ -54,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         except UserError as complaint:
             options.refuse(str(complaint))
         started = workers[0].started if workers else None
-        outcome = monitor.perform(Limit(options.pid, limit, started)).result()
+        outcome = wait_for_result(monitor.perform(Limit(options.pid, limit, started)))
         outcome = replace(outcome, name=snapshot.names.get(outcome.pid, outcome.name))
     finally:
         monitor.close()

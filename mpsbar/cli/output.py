@@ -84,10 +84,12 @@ def run_cancellable(run: Callable[[], _Result], cancel: Callable[[], None]) -> _
     """run() on a thread; after Ctrl-C it is cancelled, and what it has until then is returned."""
     from concurrent.futures import ThreadPoolExecutor
 
+    from mpsbar.system.waiting import wait_for_result
+
     with ThreadPoolExecutor(1, thread_name_prefix="mpsbar-run") as pool:
         running = pool.submit(run)
         try:
-            return running.result()
+            return wait_for_result(running)
         except KeyboardInterrupt:
             cancel()
             return running.result()

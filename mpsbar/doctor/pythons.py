@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from mpsbar.agent.frameworks import FRAMEWORKS
@@ -20,6 +20,7 @@ from mpsbar.system.child_process import ChildAnswer, start_script
 from mpsbar.system.installed_pythons import find_installed, has_framework, is_usable_shim
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.paths import is_in_app
+from mpsbar.system.waiting import each_when_done
 
 MAX_PYTHONS = 8
 # Each imports torch: more at once would only make a small machine swap.
@@ -72,7 +73,7 @@ def inspect_pythons(
             if on_progress is not None:
                 on_progress(0, len(pythons))
             futures = [pool.submit(inspect_python, python, stop=stop) for python in pythons]
-            for done, _ in enumerate(as_completed(futures), 1):
+            for done, _ in enumerate(each_when_done(futures), 1):
                 if on_progress is not None:
                     on_progress(done, len(futures))
         except BaseException:

@@ -12,6 +12,7 @@ from mpsbar.core.host_readings import HostProblem, HostReading, RemoteStatus
 from mpsbar.fleet.parse_status import NotAStatus, NotFromMpsbar, parse_status
 from mpsbar.fleet.ssh import RemoteCommand, TooMuch, build_command
 from mpsbar.language import _
+from mpsbar.system.waiting import wait_for_result
 
 _T = TypeVar("_T")
 # Between two attempts; doubled each time, until it answers again.
@@ -208,7 +209,7 @@ def ask_hosts(
             host: pool.submit(_ask_host, command, parse, seconds, running)
             for host, command in commands.items()
         }
-        return {host: answer.result() for host, answer in asked.items()}
+        return {host: wait_for_result(answer) for host, answer in asked.items()}
 
 
 class _Running:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from history_kit import GB, MACHINE, make_worker
+from history_kit import GB, MACHINE, make_private_worker
 
 from mpsbar.core.counters import RECORDED
 from mpsbar.core.endings import Exit, ExitStatus
@@ -25,8 +25,8 @@ def serve(pid=9, **fields):
 
 def test_an_end_is_returned_once_with_the_peak():
     tracker = ProcessTracker()
-    update(tracker, 0, make_worker(1, "a.py", 6 * GB))
-    update(tracker, 2, make_worker(1, "a.py", 2 * GB, 0))
+    update(tracker, 0, make_private_worker(1, "a.py", 6 * GB))
+    update(tracker, 2, make_private_worker(1, "a.py", 2 * GB, 0))
     assert update(tracker, 4) == []  # one scan may miss it
     ((life, gone),) = update(tracker, 6)
     assert (gone.name, gone.ended, gone.was_seen, gone.how) == ("a.py", 4, True, "unknown")
@@ -38,23 +38,23 @@ def test_an_end_is_returned_once_with_the_peak():
 
 def test_one_missed_scan_is_no_end():
     tracker = ProcessTracker()
-    update(tracker, 0, make_worker(1, "a.py"))
+    update(tracker, 0, make_private_worker(1, "a.py"))
     update(tracker, 2)
-    update(tracker, 4, make_worker(1, "a.py"))
+    update(tracker, 4, make_private_worker(1, "a.py"))
     assert update(tracker, 6) == []
 
 
 def test_a_failed_scan_is_no_evidence_of_an_end():
     tracker = ProcessTracker()
-    update(tracker, 0, make_worker(1, "a.py"))
+    update(tracker, 0, make_private_worker(1, "a.py"))
     for now in range(2, 20, 2):
         assert update(tracker, now, processes=None) == []
 
 
 def test_another_process_of_the_same_pid_is_another_life():
     tracker = ProcessTracker()
-    update(tracker, 0, make_worker(1, "a.py"))
-    other = make_worker(1, "b.py")
+    update(tracker, 0, make_private_worker(1, "a.py"))
+    other = make_private_worker(1, "b.py")
     other = replace(other, process=replace(other.process, started=99.0))
     ((_, gone),) = update(tracker, 2, other)
     assert (gone.name, tracker.present[1].name) == ("a.py", "b.py")
@@ -62,7 +62,7 @@ def test_another_process_of_the_same_pid_is_another_life():
 
 def test_what_the_kernel_says_has_ended_needs_no_missed_scan():
     tracker = ProcessTracker()
-    worker = make_worker(1, "a.py", 6 * GB)
+    worker = make_private_worker(1, "a.py", 6 * GB)
     update(tracker, 0, worker)
     started = tracker.present[1].started
     snapshot = Snapshot(2, (), processes=(), machine=MACHINE)
@@ -76,24 +76,24 @@ def test_what_the_kernel_says_has_ended_needs_no_missed_scan():
 
 def test_an_exit_of_another_start_is_another_process():
     tracker = ProcessTracker()
-    update(tracker, 0, make_worker(1, "a.py"))
-    snapshot = Snapshot(2, (make_worker(1, "a.py"),), processes=None, machine=MACHINE)
+    update(tracker, 0, make_private_worker(1, "a.py"))
+    snapshot = Snapshot(2, (make_private_worker(1, "a.py"),), processes=None, machine=MACHINE)
     assert tracker.update(snapshot, {1: Exit(1, 7.25, 1.5, None)}) == []
 
 
 def test_processes_that_used_the_gpu_are_marked_until_they_end():
     tracker = ProcessTracker()
-    update(tracker, 0, make_worker(1, "a.py"), make_worker(2, "b.py"))
+    update(tracker, 0, make_private_worker(1, "a.py"), make_private_worker(2, "b.py"))
     assert tracker.note_reset({1, 99}, 1.0) == ["a.py"]
     assert tracker.gpu_resets == {1: 1.0}
-    update(tracker, 2, make_worker(2, "b.py"))
-    update(tracker, 4, make_worker(2, "b.py"))
+    update(tracker, 2, make_private_worker(2, "b.py"))
+    update(tracker, 4, make_private_worker(2, "b.py"))
     assert tracker.gpu_resets == {}
 
 
 def test_an_end_while_the_computer_slept_was_not_seen():
     tracker = ProcessTracker()
-    update(tracker, 0, make_worker(1, "a.py"))
+    update(tracker, 0, make_private_worker(1, "a.py"))
     update(tracker, 30_000)
     ((_, gone),) = update(tracker, 30_002)
     assert (gone.was_seen, gone.ended) == (False, 0)
@@ -116,8 +116,8 @@ def test_only_heads_and_only_runs_get_a_row():
 
 def test_the_sizes_of_a_busy_worker_are_not_known():
     tracker = ProcessTracker()
-    update(tracker, 0, make_worker(1, "a.py", 6 * GB))
-    update(tracker, 2, make_worker(1, "a.py", 6 * GB, state="busy", age=3.0))
+    update(tracker, 0, make_private_worker(1, "a.py", 6 * GB))
+    update(tracker, 2, make_private_worker(1, "a.py", 6 * GB, state="busy", age=3.0))
     life = tracker.present[1]
     assert life.values == dict.fromkeys(RECORDED) | {"footprint": 7 * GB}
     assert life.known["held"] == 6 * GB
@@ -126,7 +126,7 @@ def test_the_sizes_of_a_busy_worker_are_not_known():
 def test_ended_rows_are_few_and_expire():
     tracker = ProcessTracker()
     for pid in range(1, 40):
-        update(tracker, pid * 10, make_worker(pid, f"{pid}.py"))
+        update(tracker, pid * 10, make_private_worker(pid, f"{pid}.py"))
         update(tracker, pid * 10 + 2)
         update(tracker, pid * 10 + 4)
     assert [gone.name for gone in tracker.ended[:2]] == ["39.py", "38.py"]
@@ -137,11 +137,11 @@ def test_ended_rows_are_few_and_expire():
 
 def test_one_process_is_found_by_pid_and_start():
     tracker = ProcessTracker()
-    unknown = replace(make_worker(1, "a.py"), process=None)
+    unknown = replace(make_private_worker(1, "a.py"), process=None)
     update(tracker, 0, unknown)
     first = tracker.present[1]
     assert tracker.find(1, 5.0) is tracker.find(1, None) is first  # its start is not known yet
-    update(tracker, 2, make_worker(1, "a.py"))
+    update(tracker, 2, make_private_worker(1, "a.py"))
     assert tracker.find(1, first.started) is tracker.find(1, None) is first
     assert tracker.find(1, 5.0) is None
     assert tracker.find(2, None) is None

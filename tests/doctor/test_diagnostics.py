@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from history_kit import make_doctor_report, make_snapshot
+from history_kit import make_doctor_report, make_report_snapshot
 from report_kit import HOME, make_probe
 
 from mpsbar.core.machine import Process
@@ -33,7 +33,7 @@ def test_versions_memory_processes_dtypes_and_nothing_private():
         command=("/Users/jane/secret/app", "--token=hunter2"),
         settings={"PYTORCH_KERNEL_CACHE_PATH": "/Users/jane/k\x1b[31m"}, environment=cached,
     )  # fmt: skip
-    seen = make_snapshot()
+    seen = make_report_snapshot()
     seen = replace(seen, processes=(*seen.processes, odd))
     text = render_diagnostics(
         "0.1.0 · Python 3.12.1", seen, make_doctor_report(), HOME, render_brief(make_probe())
@@ -48,5 +48,5 @@ def test_versions_memory_processes_dtypes_and_nothing_private():
 
 
 def test_without_an_inspection_of_the_pythons():
-    text = render_diagnostics("1", make_snapshot(), None, HOME)
+    text = render_diagnostics("1", make_report_snapshot(), None, HOME)
     assert "4001  train_1.py" in text and "dtypes" not in text

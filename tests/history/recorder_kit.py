@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
-from history_kit import GB, MACHINE, make_worker
+from history_kit import GB, MACHINE, make_private_worker
 
 from mpsbar.core.alerts import Alerts
 from mpsbar.core.events import EventLog
@@ -54,7 +54,7 @@ class Play:
 
 
 def train(held=6 * GB, cached=3 * GB, pid=4711, name="train.py"):
-    return make_worker(pid, name, held, cached)
+    return make_private_worker(pid, name, held, cached)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from contextlib import closing
 
 import pytest
 from history.recorder_kit import Play, mounted, train
-from history_kit import GB, MB, make_worker
+from history_kit import GB, MB, make_private_worker
 from worker_kit import ROOT, TIMEOUT, wait_for
 
 from mpsbar.history.reader import open_to_read
@@ -111,10 +111,10 @@ def test_one_records_and_the_next_takes_over(file):
 
 def test_the_next_recorder_returns_processes_that_ended_unseen(file):
     first = Play(file)
-    first.ticks(20, train(), make_worker(4712, "other.py"))
+    first.ticks(20, train(), make_private_worker(4712, "other.py"))
     first.recorder.close()
     second = Play(file, wall=first.wall + 8 * 3600)
-    ends = [gone for _ in range(12) for gone in second.tick(make_worker(4712, "other.py"))]
+    ends = [gone for _ in range(12) for gone in second.tick(make_private_worker(4712, "other.py"))]
     (gone,) = ends
     assert (gone.pid, gone.name, gone.was_seen, gone.peak) == (4711, "train.py", False, 7 * GB)
     assert second.tracker.ended == (gone,)

@@ -69,7 +69,7 @@ def killed_workers(times: int) -> tuple[int, int]:
 RECORDER = """
 import sys, time
 sys.path[:0] = {paths!r}
-from history_kit import MACHINE, make_worker
+from history_kit import MACHINE, make_private_worker
 from mpsbar.core.process_tracker import ProcessTracker
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.history import recorder
@@ -78,7 +78,7 @@ recorder.FLUSH_SECONDS = 0.0
 r, tracker, wall = recorder.Recorder(print, Path({file!r})), ProcessTracker(), float(sys.argv[1])
 for number in range(10**9):
     wall += 1
-    worker = make_worker(4711, "train.py", 6 * 10**9 + number, 1)
+    worker = make_private_worker(4711, "train.py", 6 * 10**9 + number, 1)
     seen = Snapshot(wall, (worker,), MACHINE, (worker.process,))
     r.record(seen, tracker.present.values(), tracker.update(seen))
     r._due = 0.0

@@ -2,10 +2,8 @@
 
 from contextlib import contextmanager
 
-from samples import GB
 from ui.fake_monitor import FakeMonitor
 
-from mpsbar.core.machine import Process
 from mpsbar.core.settings import Loaded, Settings
 
 HEAD = ["(Apple M3 Max · 36.0 GB · pressure normal)", "(GPU 43% · 9.8 of 27.0 GB)"]
@@ -23,7 +21,6 @@ TAIL = [
     "About mpsbar",
     "Quit mpsbar  ⌘Q",
 ]
-SERVE = Process(4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 
 
 def full(menu, start):

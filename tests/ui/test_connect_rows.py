@@ -5,12 +5,12 @@ from dataclasses import replace
 from typing import get_args
 
 import pytest
-from samples import GB, make_snapshot, make_training
+from samples import SERVE, make_snapshot, make_training
 
 from mpsbar.core.actions import AskPython, Choose, Connect, StartAtLogin
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
-from mpsbar.core.machine import Problem, Process
+from mpsbar.core.machine import Problem
 from mpsbar.core.settings import Settings
 from mpsbar.core.verdicts import EndCode, EndVerdict
 from mpsbar.ui.menu import build_menu
@@ -20,7 +20,6 @@ from mpsbar.ui.text import dialogs
 FIRST = UiState(
     is_clickable=True, login="off", pythons=("/v/bin/python", "/w/bin/python"), enabled=()
 )
-SERVE = Process(4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 
 
 def welcome(ui_state, snapshot=None):

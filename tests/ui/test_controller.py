@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from probe_samples import make_probe
-from samples import GB, MAC, MB, make_snapshot, make_training
+from samples import GB, MAC, MB, SERVE, make_snapshot, make_training
 from ui.fake_monitor import FakeMonitor
 from ui.menubar_kit import MenuBarUser
 
@@ -36,7 +36,6 @@ from mpsbar.doctor.rules import DoctorReport
 from mpsbar.ui.controller import Controller
 from mpsbar.ui.rows import Row, UiState
 
-SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 SEEN = make_snapshot(
     make_training(), make_training(4712, "notebook kernel", 1400 * MB, 400 * MB), processes=(SERVE,)
 )  # fmt: skip

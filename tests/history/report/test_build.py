@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from browser import find_chromium, open_browser
-from history_kit import HOSTILE, NOW, fill, make_doctor_report, make_snapshot
+from history_kit import HOSTILE, NOW, fill, make_doctor_report, make_report_snapshot
 from png_kit import read_pixels
 from report_kit import make_page, read_text
 from worker_kit import wait_for
@@ -46,17 +46,17 @@ def test_a_week_of_twenty_workers_is_small(private, monkeypatch):
     """How long it takes: make bench ARGS=report."""
     fill(paths.history_file())
     monkeypatch.setattr(build.time, "time", lambda: NOW)
-    text = build.make_report(make_snapshot(), make_doctor_report())
+    text = build.make_report(make_report_snapshot(), make_doctor_report())
     assert len(text.encode()) < 2_000_000
     assert text.count('<figure class="chart"') == 2 * 21
     assert "Last 7 days" in read_text(text)
 
 
 def test_a_history_that_can_not_be_read_is_not_called_empty(private):
-    assert "Nothing has been recorded yet" in build.make_report(make_snapshot(), None)
+    assert "Nothing has been recorded yet" in build.make_report(make_report_snapshot(), None)
     paths.history_file().parent.mkdir(parents=True, exist_ok=True)
     paths.history_file().write_text("this is no database, but it has a header" * 100)
-    page = build.make_report(make_snapshot(), None)
+    page = build.make_report(make_report_snapshot(), None)
     assert "can't be read: file is not a database" in read_text(page)
     assert "Nothing has been recorded yet" not in page
 
@@ -64,7 +64,9 @@ def test_a_history_that_can_not_be_read_is_not_called_empty(private):
 def test_a_history_that_is_damaged_further_on_is_not_called_empty_either(private):
     paths.history_file().parent.mkdir(parents=True, exist_ok=True)
     paths.history_file().touch()
-    assert "can't be read: no such table" in read_text(build.make_report(make_snapshot(), None))
+    assert "can't be read: no such table" in read_text(
+        build.make_report(make_report_snapshot(), None)
+    )
     paths.history_file().unlink()
     fill(paths.history_file())
     with sqlite3.connect(paths.history_file()) as connection:
@@ -72,21 +74,21 @@ def test_a_history_that_is_damaged_further_on_is_not_called_empty_either(private
     with paths.history_file().open("r+b") as file:
         file.seek(8192)
         file.write(b"\xff" * (paths.history_file().stat().st_size - 8192))
-    page = build.make_report(make_snapshot(), None)
+    page = build.make_report(make_report_snapshot(), None)
     assert "can't be read: database disk image is malformed" in read_text(page)
     assert "Nothing has been recorded yet" not in page
 
 
 def test_it_is_written_for_this_user_alone(private):
-    file = build.write_report(make_snapshot(), None)
+    file = build.write_report(make_report_snapshot(), None)
     assert file == paths.report_file()
     assert file.stat().st_mode & 0o777 == 0o600
     assert file.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_names_that_are_no_text_at_all_can_be_written(private):
-    odd = replace(make_snapshot().workers[0], name="a\udcffb\x00")
-    file = build.write_report(replace(make_snapshot(), workers=(odd,)), None)
+    odd = replace(make_report_snapshot().workers[0], name="a\udcffb\x00")
+    file = build.write_report(replace(make_report_snapshot(), workers=(odd,)), None)
     assert "\x00" not in file.read_text(encoding="utf-8")
 
 

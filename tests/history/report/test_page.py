@@ -5,7 +5,7 @@ import hashlib
 import re
 from dataclasses import replace
 
-from history_kit import make_snapshot
+from history_kit import make_report_snapshot
 from report_kit import HOME, make_page, make_period, make_report, read_page, read_text
 
 
@@ -58,6 +58,6 @@ def test_one_span_needs_no_choice():
 
 
 def test_an_empty_computer_has_a_page_too():
-    seen = replace(make_snapshot(), workers=(), processes=(), ended=())
+    seen = replace(make_report_snapshot(), workers=(), processes=(), ended=())
     text = read_text(make_page(replace(make_report(periods=(), probe=None), snapshot=seen)))
     assert "You have no PyTorch or MLX processes running" in text

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from samples import GB, make_snapshot, make_training
+from samples import GB, SERVE, make_snapshot, make_training
 from thorough import two_sizes
-from ui.menubar_kit import HEAD, SERVE, TAIL, play
+from ui.menubar_kit import HEAD, TAIL, play
 
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Process

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from samples import GB, MAC, make_snapshot, make_training
-from ui.menubar_kit import SERVE, play
+from samples import GB, MAC, SERVE, make_snapshot, make_training
+from ui.menubar_kit import play
 
 from mpsbar.core.actions import (
     Connect,

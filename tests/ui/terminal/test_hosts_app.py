@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from samples import GB, make_snapshot, make_training
+from samples import GB, SERVE, make_snapshot, make_training
 from ui.terminal.top_kit import SINCE
 from ui.terminal_kit import ScreenUser, run_app
 from worker_kit import TIMEOUT
@@ -21,7 +21,6 @@ from mpsbar.system.settings_file import read_settings
 from mpsbar.ui.terminal.hosts_app import HostsApp
 from mpsbar.ui.terminal.hosts_state import HostsState
 
-SERVE = Process(4720, 7.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 TUNE = Process(99, 5.0, "tune.py", ("torch",), footprint=8 * GB)
 
 

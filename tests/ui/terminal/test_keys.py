@@ -3,9 +3,9 @@
 import gc
 
 import pytest
-from samples import make_snapshot
+from samples import SERVE, make_snapshot
 from ui.fake_monitor import FakeMonitor
-from ui.terminal.top_kit import SERVE, seen
+from ui.terminal.top_kit import seen
 from ui.terminal_kit import play
 
 from mpsbar.ui.terminal.keys import KeyLine

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from samples import GB, MB, make_snapshot, make_training
+from samples import GB, MB, SERVE, make_snapshot, make_training
 from ui.fake_monitor import FakeMonitor
-from ui.terminal.top_kit import BUSY, SERVE, build_series, seen
+from ui.terminal.top_kit import BUSY, build_series, seen
 from ui.terminal_kit import play
 
 from mpsbar.core.actions import Free, Freed

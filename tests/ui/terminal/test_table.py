@@ -1,10 +1,10 @@
 """The table on the screen: its cursor, its ends, its colours, at any size."""
 
 import pytest
-from samples import make_snapshot, make_training
+from samples import SERVE, make_snapshot, make_training
 from textual.widgets import DataTable
 from ui.fake_monitor import FakeMonitor
-from ui.terminal.top_kit import SERVE, TRAIN, seen
+from ui.terminal.top_kit import TRAIN, seen
 from ui.terminal_kit import play
 
 from mpsbar.core.actions import Free

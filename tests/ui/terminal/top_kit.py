@@ -1,10 +1,7 @@
 """Snapshots for the screen of `mpsbar top`."""
 
-from samples import GB, MB, make_snapshot, make_training
+from samples import GB, MB, SERVE, make_snapshot, make_training
 
-from mpsbar.core.machine import Process
-
-SERVE = Process(4720, 50.0, "serve.py", ("torch",), footprint=2 * GB, python="/v/bin/python")
 TRAIN = make_training(command=("python", "train.py", "--lr", "0.1"))
 BUSY = make_training(4712, "notebook kernel", 1400 * MB, 400 * MB, state="busy", age=3.2)
 SINCE = 1_000_000_000.0
