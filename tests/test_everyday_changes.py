@@ -1,5 +1,6 @@
 """Everyday changes, made in a copy of the package in the one or two files where one would look.
 
+Three for a value of the GPU that is shown: where it is read, what it is and its words.
 A framework, a counter and a column of `top`: tests/agent/test_frameworks.py,
 tests/core/test_counters.py, tests/ui/test_columns.py.
 """
@@ -61,7 +62,7 @@ with contextlib.redirect_stderr(sys.stdout):
 
 
 def test_a_value_of_the_gpu_from_iokit_to_the_menu(package, build_once):
-    """Its key where IOKit's are and a field of Gpu: JSON has it then. Its words in ui/text/machine.py.
+    """Its key where IOKit's are and a field of Gpu: JSON has it then. Its words are a third file.
 
     It would be the same for a temperature, but none of the recorded Macs has one in IOKit: Apple
     silicon gives it to the SMC and to HID sensors, which mpsbar does not read.

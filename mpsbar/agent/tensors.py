@@ -181,7 +181,7 @@ def _describe_torch(tensor: Any) -> "Optional[tuple[Key, tuple[str, int], int]]"
 
 def _describe_array(framework: Framework, array: Any) -> "tuple[Key, tuple[str, int], int]":
     """Does the same for a framework whose arrays have no storage of their own to ask for."""
-    device = framework.backends[0]
+    device = framework.allocators[0].name
     shape = "x".join(map(str, array.shape)) or "scalar"
     dtype = str(array.dtype).replace(f"{framework.module}.", "")
     return (device, dtype, shape), (device, id(array)), array.nbytes

@@ -5,18 +5,13 @@ import os
 import shutil
 from typing import Any, NoReturn
 
+from mpsbar.agent.frameworks import LIMITABLE
 from mpsbar.language import _, ngettext
 
 # argparse looks its texts up by gettext in a catalogue of Python's own, which no Python has: here
 # among ours.
 _argparse: Any = argparse
 _argparse._, _argparse.ngettext = _, ngettext
-# What a limit means, in the help of each command that sets one.
-ABOVE_TORCH = _(
-    "Above it PyTorch (MPS) first returns its cache, then raises its usual out-of-memory error, "
-    "which ends most programs."
-)
-ABOVE_MLX = _("MLX returns its cache and waits for running work, but raises no error.")
 
 
 class Parser(argparse.ArgumentParser):
@@ -52,6 +47,15 @@ class HelpFormatter(argparse.HelpFormatter):
         if usage is not None:  # its lines are indented for the English prefix
             usage = usage.replace("\n", "\n" + " " * (width(prefix) - len("usage: ")))
         return super()._format_usage(usage, actions, groups, as_wide).replace(as_wide, prefix, 1)
+
+
+def explain_limit(is_running: bool) -> str:
+    """What a limit means, for a process that runs or one that is started."""
+    sentences: list[str] = []
+    for allocator in LIMITABLE:
+        more = allocator.while_running if is_running else allocator.from_start
+        sentences += filter(None, (allocator.above_limit, more))
+    return " ".join(map(_, sentences))
 
 
 def parse_pid(text: str) -> int:

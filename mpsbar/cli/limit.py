@@ -3,7 +3,8 @@
 import argparse
 import json
 
-from mpsbar.cli.arguments import ABOVE_MLX, ABOVE_TORCH, parse_pid
+from mpsbar.agent.frameworks import join_limitable
+from mpsbar.cli.arguments import explain_limit, parse_pid
 from mpsbar.cli.targets import print_outcome
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
@@ -11,12 +12,10 @@ from mpsbar.language import _
 _OFF = "off"
 
 DESCRIPTION = _(
-    "Limits the GPU memory of a running process. {above_torch} {above_mlx} PyTorch takes memory "
-    "in blocks of up to 1 GB: a process may hold that much more than its limit, and needs that "
-    "much room below it. A limit below what is in use is refused. What a program has set itself "
-    "can't be read; mpsbar run --limit limits one from its start, more exactly. Exit code 0: set, "
-    "1: busy or refused, 2: wrong arguments."
-).format(above_torch=ABOVE_TORCH, above_mlx=ABOVE_MLX)
+    "Limits the {devices} memory of a running process. {meaning} A limit below what is in use is "
+    "refused. What a program has set itself can't be read; mpsbar run --limit limits one from its "
+    "start, more exactly. Exit code 0: set, 1: busy or refused, 2: wrong arguments."
+).format(devices=join_limitable(_("or")), meaning=explain_limit(is_running=True))
 EXAMPLES = (
     "mpsbar limit 4711 24GB",
     "mpsbar limit 4711 75%",

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from mpsbar.agent.frameworks import join_labels
-from mpsbar.cli.arguments import ABOVE_MLX, ABOVE_TORCH
+from mpsbar.agent.frameworks import join_labels, join_limitable
+from mpsbar.cli.arguments import explain_limit
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
 
@@ -22,10 +22,12 @@ _IGNORED_BY_PYTHON = ("SIGPIPE", "SIGXFZ", "SIGXFSZ")
 DESCRIPTION = _(
     "Runs a command; every Python process in it that imports {frameworks} is connected. "
     "Your code is not changed, and the command starts as it would without mpsbar. With --limit "
-    "each process keeps its GPU memory below a limit. {above_torch} {above_mlx} PyTorch may hold "
-    "one more block than its limit allows: 32 MB, or up to 1 GB for limits below 2 GB. PyTorch "
-    "watermarks that you set yourself take precedence."
-).format(frameworks=join_labels(_("or")), above_torch=ABOVE_TORCH, above_mlx=ABOVE_MLX)
+    "each process keeps its {devices} memory below a limit. {meaning}"
+).format(
+    frameworks=join_labels(_("or")),
+    devices=join_limitable(_("or")),
+    meaning=explain_limit(is_running=False),
+)
 EXAMPLES = (
     "mpsbar run python train.py --lr 0.1",
     "mpsbar run --limit 24GB python train.py",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import inf
 from typing import NamedTuple
 
-from mpsbar.agent.frameworks import FRAMEWORKS
+from mpsbar.agent.frameworks import ALLOCATORS
 from mpsbar.core.machine import Process
 from mpsbar.core.slow_down import SpeedWatch
 from mpsbar.core.snapshot import Snapshot, Worker
@@ -20,7 +20,7 @@ SPACING = 1.5
 GAP = 60.0
 _PRESSURES = {"normal": 0, "warning": 1, "critical": 2}
 # Backends whose memory comes out of Metal's one budget.
-METAL = [name for framework in FRAMEWORKS for name in framework.metal]
+METAL = [allocator.name for allocator in ALLOCATORS if allocator.is_metal]
 
 
 class Point(NamedTuple):

@@ -11,7 +11,7 @@ from typing import get_args
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 
-from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
+from mpsbar.agent.frameworks import ALLOCATORS, FRAMEWORKS, join_labels
 from mpsbar.core.actions import Freed, FreeState
 from mpsbar.core.alerts import CAUSES, SINGLE_EVENTS
 from mpsbar.core.counters import COUNTERS
@@ -26,7 +26,7 @@ Labels = tuple[str, ...]
 
 # An agent names its devices itself; another word than these would make a series of its own.
 _FRAMEWORKS = {framework.name for framework in FRAMEWORKS}
-_DEVICES = {device for framework in FRAMEWORKS for device in framework.backends}
+_DEVICES = {allocator.name for allocator in ALLOCATORS}
 _WORKER_STATES = ("live", "busy")
 _LEVELS = {"ok": 0, "warning": 1, "critical": 2}
 _PRESSURES = {"normal": 0, "warning": 1, "critical": 2}

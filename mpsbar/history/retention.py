@@ -1,4 +1,4 @@
-"""How long history is kept: an hour in full, a week by the minute, never above a size."""
+"""How long history is kept: an hour in full, some days by the minute, never above a size."""
 
 import sqlite3
 

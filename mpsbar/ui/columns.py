@@ -17,7 +17,7 @@ Table = Literal["status", "top"]
 # What `top` draws where others have no column: allocated, cached and other memory as a bar against
 # the budget, and the memory of the last minutes.
 Drawing = Literal["bar", "history"]
-_NO_LIMIT = "–"
+_NOT_SET = "–"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Column:
         return self.write(process, None if self.number is None else self.number(process))
 
     def is_known(self, words: list[str]) -> bool:
-        return any(word not in ("", wording.UNKNOWN, _NO_LIMIT) for word in words)
+        return any(word not in ("", wording.UNKNOWN, _NOT_SET) for word in words)
 
 
 # The words of the headers and titles below; those of the counters are in agent/counters.
@@ -112,8 +112,8 @@ def _of_counter(counter: Counter) -> Column:
         is_bound = (
             counter.name == "cached" and isinstance(process, Worker) and process.cached_is_bound
         )
-        if counter.name == "limit" and size is None and isinstance(process, Worker):
-            return _NO_LIMIT
+        if not counter.is_sum and size is None and isinstance(process, Worker):
+            return _NOT_SET
         return ("≤ " if is_bound else "") + wording.size(size)
 
     key = counter.name.upper()

@@ -23,7 +23,6 @@ from mpsbar.core.limits import PERCENTS, parse_size
 from mpsbar.core.machine import Process
 from mpsbar.core.settings import KEEP_CACHE_BELOW
 from mpsbar.core.snapshot import NEVER_FREED, AutoFreeStatus, Snapshot, Worker
-from mpsbar.core.trends import METAL
 from mpsbar.language import _
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import outcomes, wording
@@ -106,7 +105,8 @@ def _free_when_possible(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
 def _limit(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
     """Only where its agent and an allocator in use can keep a limit."""
     pid, now = worker.pid, worker.limit
-    if "limit" not in worker.methods or not any(b.name in METAL for b in worker.in_use):
+    meanings = wording.explain_limit(worker, briefly=True)
+    if "limit" not in worker.methods or not meanings:
         return
     off = Row(
         f"limit-{pid}-off",
@@ -134,7 +134,7 @@ def _limit(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
             is_checked=is_custom,
         )
     )
-    tip = _("Above the limit the process gets an out-of-memory error.")
+    tip = " ".join(meanings)
     yield Row(f"limit-{pid}", _("Limit Memory"), children=tuple(rows), tooltip=tip)
 
 

@@ -2,15 +2,18 @@
 
 import ast
 import re
-from modulefinder import ModuleFinder
 
 import pytest
 from changed_package import REPOSITORY, ChangedPackage
 
 from mpsbar.agent.all_backends import BACKENDS
-from mpsbar.agent.frameworks import FRAMEWORKS
+from mpsbar.agent.frameworks import FRAMEWORKS, LIMITABLE
 
-ROW = 'Framework("jax", "JAX", "jax", "Array", ("libjax_common",), ("jax",), ("jax",)),'
+ROW = """    Framework(
+        "jax", "JAX", "jax", "Array", ("libjax_common",),
+        (Allocator("jax", is_metal=True, label="JAX", above_limit="Above the limit JAX waits."),),
+    ),"""
+IMPORT = "    from .backends import jax"
 BACKEND = """
 from . import IN_USE, loaded
 
@@ -34,23 +37,54 @@ stats = lambda: {"allocated": 5, "reserved": measure(), "peak": 9, "driver": Non
 def with_jax(tmp_path):
     package = ChangedPackage(tmp_path)
     package.insert("agent/frameworks.py", ")  # fmt: skip", ROW)
+    package.insert("agent/frameworks.py", "    from .backends import", IMPORT)
     package.write("agent/backends/jax.py", BACKEND)
     return package
 
 
 def test_every_backend_belongs_to_its_framework():
-    owners = {name: framework.name for framework in FRAMEWORKS for name in framework.backends}
+    owners = {
+        allocator.name: framework.name
+        for framework in FRAMEWORKS
+        for allocator in framework.allocators
+    }
     assert {backend.NAME: backend.FRAMEWORK for backend in BACKENDS} == owners
     assert BACKENDS[-1].NAME == "cpu"  # every torch has it: the last that is worth showing
-    assert all(set(framework.metal) <= set(framework.backends) for framework in FRAMEWORKS)
 
 
-def test_import_statements_name_every_backend():
+def test_what_a_limit_means_is_said_of_every_backend_that_has_one():
+    can_limit = {backend.NAME for backend in BACKENDS if backend.CAN_LIMIT}
+    assert {allocator.name for allocator in LIMITABLE} == can_limit
+    assert all(allocator.label for allocator in LIMITABLE)
+
+
+FIND_MODULES = """
+import os
+from modulefinder import ModuleFinder
+from mpsbar.agent.all_backends import BACKENDS
+
+finder = ModuleFinder([os.getcwd()])  # not the standard library
+finder.import_hook("mpsbar.agent.all_backends")
+wanted = {f"mpsbar.agent.backends.{backend.NAME}" for backend in BACKENDS}
+print(len(wanted), wanted - set(finder.modules))
+"""
+
+
+def test_import_statements_name_every_backend(tmp_path):
     """A frozen program (PyInstaller) has only the modules that they name."""
-    finder = ModuleFinder([str(REPOSITORY)])
-    finder.import_hook("mpsbar.agent.all_backends")
-    wanted = {f"mpsbar.agent.backends.{backend.NAME}" for backend in BACKENDS}
-    assert wanted - set(finder.modules) == set()
+    assert ChangedPackage(tmp_path).run(FIND_MODULES) == f"{len(BACKENDS)} set()\n"
+
+
+def test_one_more_framework_is_in_a_frozen_program(with_jax):
+    assert with_jax.run(FIND_MODULES) == f"{len(BACKENDS) + 1} set()\n"
+
+
+def test_a_backend_that_no_import_statement_names_is_found(with_jax):
+    with_jax.replace("agent/frameworks.py", IMPORT, "")
+    assert with_jax.run(FIND_MODULES).endswith(" {'mpsbar.agent.backends.jax'}\n")
+
+
+ADVICE = "MLX (pip install mlx)"  # instead of MPS: it names one of each on purpose
 
 
 def find_lists(source: str) -> list[int]:
@@ -72,7 +106,7 @@ def find_lists(source: str) -> list[int]:
                 if _is(framework, text)
             }
         elif isinstance(node, ast.JoinedStr | ast.Constant) and id(node) not in docstrings:
-            words = " ".join(_texts(node))
+            words = " ".join(_texts(node)).replace(ADVICE, "")
             named = {framework.name for framework in FRAMEWORKS if _mentions(words, framework)}
         else:
             continue
@@ -97,7 +131,10 @@ def _mentions(words: str, framework) -> bool:
 
 
 def _known(framework) -> set[str]:
-    return {framework.name, framework.label, framework.module, *framework.libraries}
+    # On the CPU is where both compute.
+    backends = {allocator.name for allocator in framework.allocators} - {"cpu"}
+    words = {framework.name, framework.label, framework.module}
+    return words | backends | {*framework.libraries}
 
 
 @pytest.mark.parametrize(
@@ -108,6 +145,8 @@ def _known(framework) -> set[str]:
         'say("no torch or MLX here")',
         'HINTS = [b"/libtorch", b"/libmlx"]',
         'say(f"{n} PyTorch or MLX processes")',
+        'LIMITED = {"mps": "ends", "mlx": "waits"}',
+        'say("only MPS and MLX memory can be limited")',
     ],
 )
 def test_a_second_list_is_found(source):
@@ -227,6 +266,34 @@ print(read_memory()["cached"], finish(FreeJob(None))["freed"], read_memory()["ca
         f"{{'jax': {{'limit': {2 << 30}, 'held': 7, 'freed': 0}}}} {2 << 30}",
         "done False",
         "2 2 0",
+    ]
+
+
+def test_what_a_limit_means_for_one_more_framework_is_in_help_dialogs_and_outcomes(with_jax):
+    output = with_jax.run("""
+import subprocess, sys
+from samples import make_backend, make_snapshot, make_worker
+
+from mpsbar.core.actions import Limited
+from mpsbar.ui.menu import build_menu
+from mpsbar.ui.rows import UiState
+from mpsbar.ui.text.dialogs import ask_limit
+from mpsbar.ui.text.outcomes import say_limited
+
+for verb in ("limit", "run"):
+    done = subprocess.run([sys.executable, "-m", "mpsbar", verb, "--help"], capture_output=True, text=True)
+    text = " ".join(done.stdout.split())
+    print("MPS, MLX or JAX memory" in text, "Above the limit JAX waits." in text)
+worker = make_worker(backends=(make_backend("jax"),), methods=frozenset(["limit"]))
+print(ask_limit(worker, 1 << 30).text.splitlines()[0])
+print("Above the limit JAX waits." in repr(build_menu(make_snapshot(worker), UiState(is_clickable=True))))
+print(say_limited(Limited(1, "x", "impossible")))
+""")
+    assert output.splitlines() == [
+        *["True True"] * 2,
+        "Above the limit JAX waits.",
+        "True",
+        "only MPS, MLX and JAX memory can be limited, and it uses none of it",
     ]
 
 

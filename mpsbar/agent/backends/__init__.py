@@ -12,7 +12,8 @@
                       step until it is over; or None
     ON_MAIN_ONLY      without ANYWHERE: whether finish_work() must come first, so never beside main
     CENSUS_ALONE      whether its tensors may be looked at only while no other thread computes
-    CAN_LIMIT         whether its memory can be limited; then also:
+    CAN_LIMIT         whether its memory can be limited; then also, and in frameworks.py what that
+                      means for a person:
     LIMIT_ANYWHERE    whether the agent's thread may do that while the host computes
     LIMIT_AT_IMPORT   whether the agent limits it right after the import, for `mpsbar run --limit`;
                       else the framework reads variables of its own

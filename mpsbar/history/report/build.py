@@ -23,7 +23,7 @@ from mpsbar.system.native_operations import read_native_operations
 
 # Seconds that the two charts of a process show: every reading, and all that is kept.
 _RECENT, _ALL = KEEP_FULL / 1000, KEEP / 1000
-# Points of a chart: in an hour one each 15 s, in a week one each half hour.
+# Points of a chart: for the last hour one each 15 s; for all that is kept always the same number.
 _POINTS_RECENT, _POINTS_ALL = 240, 336
 
 

@@ -8,7 +8,7 @@ from mpsbar.core.actions import Connect, Connected, Freed, Limited, Stop, Stoppe
 from mpsbar.core.limits import HEAP
 from mpsbar.core.naming import printable
 from mpsbar.core.snapshot import Worker
-from mpsbar.language import _, mark, ngettext
+from mpsbar.language import _, ngettext
 from mpsbar.ui.text import outcomes as outcome_text
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_delivery
@@ -18,19 +18,6 @@ from mpsbar.ui.text.wording import shorten_home
 _NAME_WIDTH = 60
 _MAX_LINES = 3
 _PATH_WIDTH = 200
-# What a limit means, by the backends that have one (CAN_LIMIT in agent/backends).
-_ABOVE_LIMIT = {
-    "mps": mark(
-        "Above the limit PyTorch first returns its cache; if that is not enough, the run gets "
-        "an out-of-memory error, which ends most programs. PyTorch takes memory in blocks of "
-        "up to 1 GB: it may hold that much more than the limit, and needs that much room "
-        "below it."
-    ),
-    "mlx": mark(
-        "Above the limit MLX returns its cache and waits for running work. It raises no "
-        "error: arrays that are in use can still grow past the limit."
-    ),
-}
 # For How to Profile…
 SNIPPET = """\
 # Where does the time go? Put a few of your own training steps in train_steps().
@@ -127,9 +114,8 @@ def suggest_limit(worker: Worker, budget: int | None) -> str:
 
 
 def _explain_limit(worker: Worker) -> str:
-    names = {backend.name for backend in worker.in_use}
     live = worker.total(lambda backend: backend.allocated)
-    parts = [_(text) for name, text in _ABOVE_LIMIT.items() if name in names]
+    parts = wording.explain_limit(worker)
     parts.append(_("It holds {held} now, {live} of it in live tensors.").format(
         held=wording.size(worker.held), live=wording.size(live)
     ))  # fmt: skip

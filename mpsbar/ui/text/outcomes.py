@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from mpsbar.agent.frameworks import join_limitable
 from mpsbar.core.actions import Connected, Free, Freed, Limit, Limited, Stopped, Tensors
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import AutoFreeStatus, Snapshot, Worker
@@ -82,10 +83,13 @@ def say_limited(outcome: Limited) -> str:
     """One sentence on how a limit was set."""
     if outcome.state == "done":
         return _limited_done(outcome)
+    others = _("only {devices} memory can be limited, and it uses none of it").format(
+        devices=join_limitable(_("and"))
+    )
     impossible = {
         "not_in_use": _("it doesn't use the GPU yet; set the limit when it does"),
         "not_known": _("can't tell whether it uses the GPU"),
-    }.get(outcome.reason or "", _("only MPS and MLX memory can be limited, and it uses neither"))
+    }.get(outcome.reason or "", others)
     return {
         "busy": _("busy: {reason}; nothing was changed, try again").format(
             reason=say_reason(outcome)

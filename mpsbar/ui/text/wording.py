@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from datetime import datetime
 
-from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
+from mpsbar.agent.frameworks import FRAMEWORKS, LIMITABLE, join_labels
 from mpsbar.agent.secrets import shorten_home as shorten_home  # noqa: PLC0414 - for the other views
 from mpsbar.core.machine import Process
 from mpsbar.core.naming import Kind, kind_of
@@ -22,6 +22,17 @@ def how_to_connect(python: str, kind: Kind) -> str:
         "server": _("{command}, then restart the server"),
     }[kind]
     return text.format(command=enable, python=python)
+
+
+def explain_limit(worker: Worker, briefly: bool = False) -> list[str]:
+    """What a limit means for each allocator that it uses and that can keep one."""
+    names = {backend.name for backend in worker.in_use}
+    texts = []
+    for allocator in LIMITABLE:
+        if allocator.name in names:
+            more = "" if briefly else allocator.while_running
+            texts.append(" ".join(map(_, filter(None, (allocator.above_limit, more)))))
+    return texts
 
 
 UNKNOWN = "?"
