@@ -42,10 +42,10 @@ _JUMPS = {
 class Noise(TorchDispatchMode):  # type: ignore[no-untyped-call,unused-ignore]
     """Adds random errors to every operation; notes the largest sum and whether results jump."""
 
-    def __init__(self, dtype: torch.dtype, seed: int, steps: float = STEPS) -> None:
+    def __init__(self, dtype: torch.dtype, seed: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
-        self.eps = torch.finfo(dtype).eps * steps
-        self.lowest = torch.finfo(dtype).tiny * torch.finfo(dtype).eps * steps
+        self.eps = torch.finfo(dtype).eps * STEPS
+        self.lowest = torch.finfo(dtype).tiny * torch.finfo(dtype).eps * STEPS
         self.generator = torch.Generator().manual_seed(seed)
         self.longest_sum, self.jumps = 1, False
 
