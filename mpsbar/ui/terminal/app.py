@@ -41,7 +41,6 @@ from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.table import ProcessTable, say_why_empty
 from mpsbar.ui.terminal.themes import setting_name
 
-_KEY_ACTIONS = find_actions(KEYS)
 _WIDE = 110
 _SETTLED_SECONDS = 1.0
 _COLLECT_AFTER = 10_000  # objects; a refresh makes some thousand, nearly all without cycles
@@ -56,6 +55,8 @@ class TerminalApp(BaseApp):
         # As textual's own, whose word is English.
         Binding("ctrl+p", "command_palette", _("palette"), show=False, system=True, priority=True),
     ]
+
+    KEY_ACTIONS = find_actions(KEYS)
 
     class Ticked(Message):
         pass
@@ -169,10 +170,8 @@ class TerminalApp(BaseApp):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Returns whether a key is offered: only what works on the selected row is."""
-        if action in _KEY_ACTIONS and (len(self.screen_stack) > 1 or self.is_filtering):
+        if not super().check_action(action, parameters):
             return False
-        if action == "leave_filter":
-            return self.is_filtering
         if action == "row":
             return str(parameters[0]) in self._offered
         if action == "menu" and parameters[0] == "free-all":

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import ClassVar
 
 from rich.text import Text
 from textual._compositor import ChopsUpdate, Compositor
@@ -108,6 +109,7 @@ class BaseApp(App[None]):
     """`run` returns when the person has quit."""
 
     TITLE = "mpsbar"
+    KEY_ACTIONS: ClassVar[Collection[str]]  # of the keys of an app's tables
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as textual declares it
         (0, "-narrow"), (80, "-medium"), (110, "-wide"), (170, "-huge"),
     ]  # fmt: skip
@@ -148,6 +150,15 @@ class BaseApp(App[None]):
 
     def take_theme(self, _theme: object) -> None:
         self._palette = None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Returns whether a key is offered: none of the tables' keys while another screen is over
+        them, or while the filter is typed."""
+        if action in self.KEY_ACTIONS and (len(self.screen_stack) > 1 or self.is_filtering):
+            return False
+        if action == "leave_filter":
+            return self.is_filtering
+        return super().check_action(action, parameters)
 
     @property
     def palette(self) -> Palette:
