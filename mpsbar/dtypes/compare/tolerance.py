@@ -168,7 +168,9 @@ def judge(
     *,
     jumps: bool | None = None,
 ) -> Difference:
-    """Compare with how far the disturbed runs moved; where results jump, any may move as far."""
+    """Returns how far a result is off, and whether rounding explains that: the runs that were given
+    random errors moved as far. Where results jump, any number may move as far as the farthest.
+    """
     got, right = got.detach().cpu(), right.detach().cpu()
     if not right.is_floating_point() and not right.is_complex():
         return _judge_whole(label, got, right, disturbed, noise)
