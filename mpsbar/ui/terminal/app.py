@@ -71,7 +71,7 @@ class TerminalApp(BaseApp):
     def __init__(self, monitor: Monitor, loaded: Loaded) -> None:
         super().__init__(loaded.settings)
         self._monitor = monitor
-        self.state = TerminalState(monitor.latest, loaded.settings)
+        self.state: TerminalState = TerminalState(monitor.latest, loaded.settings)
         self._controller = Controller(monitor, TerminalFrontEnd(self), self.state.ui_state)
         self._row_actions = RowActions(self, self.state, self._controller)
         self._offered: frozenset[str] = frozenset()  # actions that work on the selected row
@@ -228,14 +228,6 @@ class TerminalApp(BaseApp):
             self.state.select("" if self.state.selected else first)
             self._show()
 
-    def action_sort(self) -> None:
-        self.state.sort_next()
-        self._show()
-
-    def action_reverse(self) -> None:
-        self.state.reverse_order()
-        self._show()
-
     def action_tree(self) -> None:
         self.state.toggle_tree()
         self._show()
@@ -283,7 +275,7 @@ class TerminalApp(BaseApp):
         self._show()
 
     def _show(self) -> None:
-        """Bring every widget up to date; what has not changed is not drawn."""
+        """Brings every widget up to date; what has not changed is not drawn."""
         if not self.is_running or not self.size.width or not self.main_screen.is_mounted:
             return
         self._sync_selection()

@@ -65,7 +65,7 @@ class HostsApp(BaseApp):
     ) -> None:
         super().__init__(settings)
         self._read, self._free, self._ask = read, free, ask
-        self.state = HostsState()
+        self.state: HostsState = HostsState()
         self._announced: set[str] = set()  # hosts whose question of ssh was announced
         self._drawn: dict[str, tuple[object, object, list[Text]]] = {}  # of each row
         self._empty: dict[int, list[Text]] = {}  # the cells of a row that is not to be seen
@@ -175,14 +175,6 @@ class HostsApp(BaseApp):
         self.state.show_only("")
         self._show()
         self.refresh_bindings()
-
-    def action_sort(self) -> None:
-        self.state.sort_next()
-        self._show()
-
-    def action_reverse(self) -> None:
-        self.state.reverse_order()
-        self._show()
 
     def action_free(self) -> None:
         self._sync_selection()
