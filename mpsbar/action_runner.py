@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 # A worker that hangs occupies a thread for up to ASK_SECONDS; threads are made when needed.
 _THREADS = 16
-# Nobody waits for an automatic Free: a worker that is not idle is not held up.
+# Nobody waits for an automatic Free: a worker that is not idle is left in peace.
 _AUTOMATIC_SECONDS = 0.5
 
 

@@ -336,7 +336,7 @@ def _reads_itself(first: Any, second: Any, third: Any) -> bool:
     code = frame.f_code
     try:
         values = [read_variable(frame, code, index) for index in range(3)]
-        places = [
+        addresses = [
             _read(frame, code, map(getitem, repeat(ALL_MEMORY), _words_at(frame, index)))
             for index in range(3)
         ]
@@ -344,7 +344,7 @@ def _reads_itself(first: Any, second: Any, third: Any) -> bool:
         return False
     wanted = [id(first), id(second), id(third)]
     return [id(value) for value in values] == wanted and [
-        (place or 0) & _ADDRESS for place in places
+        (address or 0) & _ADDRESS for address in addresses
     ] == wanted
 
 

@@ -216,7 +216,7 @@ def hang_up_ours(number: int, path: bytes) -> None:
 
 
 def _checking(number: int, path: bytes) -> "tuple[Iterator[Any], ...]":
-    """Returns iterators of which one step each raises KeyError unless the descriptor is ours."""
+    """Returns iterators; one step of each raises KeyError unless the descriptor is ours."""
     return (
         map(_memset, (_address,), (0,), (_ADDRESS_BYTES,)),
         map(setattr, (_length,), ("value",), (_ADDRESS_BYTES,)),
@@ -235,7 +235,7 @@ def _remembered() -> "tuple[deque[int], Iterator[int]]":
 
 
 def _making_socket(opened: "deque[int]", number: "Iterator[int]") -> "tuple[Iterator[Any], ...]":
-    """Returns iterators of which one step each makes a socket that does not block."""
+    """Returns iterators; one step of each, in this order, makes a socket that does not block."""
     kind = (socket.AF_UNIX, socket.SOCK_STREAM, 0)
     return (
         map(opened.append, starmap(_libc.socket, (kind,))),

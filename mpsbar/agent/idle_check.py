@@ -66,7 +66,7 @@ def check_interpreter() -> None:
 
 def check_gil() -> None:
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        raise Computing("free_threaded", "without the GIL no thread can be held")
+        raise Computing("free_threaded", "without the GIL no thread can be stopped")
 
 
 def check_others(

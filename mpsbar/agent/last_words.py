@@ -39,7 +39,7 @@ _attached = 0.0
 _started: "Optional[float]" = None
 
 
-def begin() -> None:
+def note_start() -> None:
     """Notes when the agent starts: the pid alone would not tell two processes apart."""
     global _attached, _started  # noqa: PLW0603 - there is one agent in a process
     _attached = time.time()

@@ -44,7 +44,7 @@ def attach(quiet: bool = False) -> bool:
         _hook()
         # Known before it runs: a Ctrl-C may come while it starts.
         _agent = Agent()
-        last_words.begin()
+        last_words.note_start()
         _agent.start()
     except Exception as error:  # noqa: BLE001 - the host must not notice
         _agent = None
@@ -136,7 +136,7 @@ def _after_fork() -> None:
     global _agent, _attaching
     agent, _agent = _agent, None
     agent_thread.ident = None
-    _attaching = threading.Lock()  # another thread may have held it at the fork
+    _attaching = threading.Lock()  # another thread may have locked it before the fork
     try:
         if agent is not None:
             agent.close()

@@ -65,7 +65,7 @@ class PendingCall:
         return False
 
     def is_pending(self) -> bool:
-        """Returns whether main has yet to come by for a call of ours."""
+        """Returns whether a call of ours waits for the main thread, and is not counted as lost."""
         return time.monotonic() < self._lost_at
 
     def cancel(self) -> None:

@@ -108,7 +108,7 @@ def _import_prometheus() -> None:
 
 
 def _make_server(options: argparse.Namespace, exporter: "Exporter") -> "MetricsServer | None":
-    """None where only a file is written."""
+    """Makes the server of the metrics; returns None where they are only written to a file."""
     if options.listen is None and options.textfile is not None:
         return None
     from mpsbar.core.addresses import DEFAULT_ADDRESS, parse_address

@@ -6,7 +6,6 @@ is sent only for what was alerted before.
 """
 
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -84,9 +83,9 @@ class _WatchedProcess:
 class Alerts:
     """The alert engine of the monitor: `consider` runs on the ticking thread, the rest on any."""
 
-    def __init__(self, causes: Iterable[str] = ALERT_CAUSES, cool_down: float = COOL_DOWN) -> None:
-        self.causes = frozenset(causes)
-        self.cool_down = cool_down
+    def __init__(self) -> None:
+        self.causes = frozenset(ALERT_CAUSES)
+        self.cool_down = COOL_DOWN
         self._states: dict[Identity, _AlertState] = {}
         self._watched: dict[tuple[int, float | None], _WatchedProcess] = {}  # by pid and start
         self._failed: list[Alert] = []  # of runs; they wait for the end of a quiet time

@@ -37,7 +37,7 @@ class FallbackOperation:
 
 @dataclass(frozen=True, slots=True)
 class Fallbacks:
-    """All of one run, over all its processes."""
+    """Which operations fell back to the CPU in one run, in all its processes together."""
 
     operations: tuple[FallbackOperation, ...] = ()
     torch: str | None = None  # None: no process imported torch, or none was connected

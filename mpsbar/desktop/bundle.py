@@ -52,7 +52,7 @@ def _is_read_only(path: str) -> bool:
         return False
 
 
-def verify_signature(app: str, program: bytes = CODESIGN) -> str | None:
+def verify_signature(app: str) -> str | None:
     """Returns None if the signature is valid, else what codesign says."""
-    command = [program, b"--verify", b"--deep", b"--strict", b"--", os.fsencode(app)]
+    command = [CODESIGN, b"--verify", b"--deep", b"--strict", b"--", os.fsencode(app)]
     return run_command(command, seconds=_CODESIGN_SECONDS)

@@ -124,11 +124,11 @@ def _is_on_path(folder: str) -> bool:
     return folder in {*os.environ.get("PATH", "").split(os.pathsep), *_read_paths(_PATHS)}
 
 
-def _read_paths(places: Iterable[str]) -> list[str]:
+def _read_paths(files: Iterable[str]) -> list[str]:
     found: list[str] = []
-    for place in places:
+    for name in files:
         with suppress(OSError):
-            path = Path(place)
+            path = Path(name)
             for file in sorted(path.iterdir()) if path.is_dir() else [path]:
                 found += read_bytes(file, _MAX_BYTES).decode("utf-8", "replace").split("\n")
     return [line.strip() for line in found if line.strip()]

@@ -7,13 +7,20 @@ the answers before it.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import platform
 import sys
 from typing import Any, Callable  # noqa: UP035 - collections.abc.Callable[…] needs 3.9
 
-from mpsbar.system.child_answers import describe, lower_priority, send
+from mpsbar.system.child_answers import (
+    describe,
+    find_torch,
+    get_nested,
+    import_torch,
+    lower_priority,
+    read_claimed_dtypes,
+    send,
+)
 
 MARK = "\x1empsbar "
 # SIGALRM ends us if torch hangs and the process that started us was killed.
@@ -40,7 +47,7 @@ def _inspect_torch() -> None:
     device = next((name for name in ("cuda", "mps") if available.get(name)), "cpu")
     _report("chosen", lambda: {"device": device})
     _report("computed", lambda: {"sum": _compute(torch, device)})
-    _report("capability", lambda: {"dtypes": _read_dtypes(torch)})
+    _report("capability", lambda: {"dtypes": read_claimed_dtypes(torch)})
 
 
 def _report(stage: str, read: Callable[[], dict[str, Any]]) -> dict[str, Any]:
@@ -93,10 +100,8 @@ def _is_translated() -> bool | None:
 
 def _find_torch() -> dict[str, Any]:
     """Finds the file and version of torch without importing it."""
-    spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:  # a stray folder of that name has no origin
-        return {"found": False}
-    return {"found": True, "file": spec.origin, "version": _read_packaged_version()}
+    found = find_torch()
+    return dict(found, version=_read_packaged_version()) if found["found"] else found
 
 
 def _read_packaged_version() -> str | None:
@@ -109,13 +114,15 @@ def _read_packaged_version() -> str | None:
 
 
 def _import_torch() -> dict[str, Any]:
+    loaded = import_torch()
     import torch
 
-    return {
-        "version": str(torch.__version__),
-        "cuda": _text(_get(torch, "version.cuda")),
-        "hip": _text(_get(torch, "version.hip")),
-    }
+    cuda, hip = get_nested(torch, "version.cuda"), get_nested(torch, "version.hip")
+    return dict(loaded, cuda=_text(cuda), hip=_text(hip))
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
 
 
 def _read_available(torch: Any) -> dict[str, Any]:
@@ -134,27 +141,10 @@ def _compute(torch: Any, device: str) -> float:
     return float((ones @ ones).sum().item())
 
 
-def _read_dtypes(torch: Any) -> list[str] | None:
-    """Reads the dtypes that torch claims to support (2.10 and later, on MPS 2.12); else None."""
-    capability = _call(torch, "accelerator.get_device_capability", {})
-    names = capability.get("supported_dtypes")
-    return None if names is None else sorted(str(name).replace("torch.", "") for name in names)
-
-
 def _call(module: Any, path: str, default: Any) -> Any:
     """Call the function at `path`; return `default` where this torch has none."""
-    function = _get(module, path)
+    function = get_nested(module, path)
     return default if function is None else function()
-
-
-def _get(value: Any, path: str) -> Any:
-    for name in path.split("."):
-        value = getattr(value, name, None)
-    return value
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
 
 
 if __name__ == "__main__":

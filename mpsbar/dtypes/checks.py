@@ -125,8 +125,8 @@ def _check_argmax(torch: Any, device: str) -> str | None:
 def _check_unique(torch: Any, device: str) -> str | None:
     keys = torch.randint(0, 450_000_000, (2000,))
     values, inverse = keys.to(device).unique(return_inverse=True)
-    places = inverse.cpu().clamp(0, values.numel() - 1)  # a wrong index may be out of range
-    same = bool((values.cpu()[places] == keys).all())
+    indices = inverse.cpu().clamp(0, values.numel() - 1)  # a wrong index may be out of range
+    same = bool((values.cpu()[indices] == keys).all())
     return None if same else "unique(return_inverse=True) does not restore large int64 keys"
 
 
@@ -173,8 +173,8 @@ def _check_draws(torch: Any, device: str) -> str | None:
     if not 0 < float(drawn.sum()) < 256:
         return f"bernoulli(0.5) drew {float(drawn.sum()):g} ones of 256"
     weights = torch.tensor([0.0, 3.0, 0.0, 1.0]).to(device)
-    places = torch.multinomial(weights, 256, replacement=True).cpu()
-    wrong = int(((places != 1) & (places != 3)).sum())
+    chosen = torch.multinomial(weights, 256, replacement=True).cpu()
+    wrong = int(((chosen != 1) & (chosen != 3)).sum())
     return f"multinomial drew {wrong} of 256 samples that have no weight" if wrong else None
 
 

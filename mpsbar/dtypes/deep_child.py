@@ -33,7 +33,10 @@ from mpsbar.system.child_answers import (
     describe,
     guard,
     import_torch,
+    limit_mps_memory,
     lower_priority,
+    read_device_name,
+    read_gpu_memory,
     read_python,
     send,
     take_stdout,
@@ -50,7 +53,7 @@ _TOLERANCE = {
     "float64": 1e-8, "complex128": 1e-8, "float32": 1e-3, "complex64": 1e-3, "float16": 2e-2,
     "bfloat16": 1e-1,
 }  # fmt: skip
-_MORE_THAN_THE_CPU = 8.0  # so much more error than the CPU in the same dtype is still rounding
+_ROUNDING_OVER_CPU = 8.0  # times the CPU's own error in the same dtype is still rounding
 # The sign of their results is not determined.
 _ANY_SIGN = re.compile(r"svd|eig|qr|lowrank|householder|cholesky_ex_none")
 _UNINITIALISED = re.compile(r"(^|\.|_)empty")
@@ -129,8 +132,7 @@ def _start(plan: dict[str, Any]) -> dict[str, Any]:
     torch.ones(1, device=device).sum().item()
     if device == "mps":
         with contextlib.suppress(Exception):
-            whole = torch.mps.recommended_max_memory()
-            torch.mps.set_per_process_memory_fraction(min(2.0, plan["ceiling"] / whole))
+            limit_mps_memory(torch, plan["ceiling"])
     database = _load_database()
     expectations = _read_expectations(torch, database, device)
     named = sorted(((_name(each), each) for each in database), key=lambda pair: pair[0])
@@ -138,7 +140,7 @@ def _start(plan: dict[str, Any]) -> dict[str, Any]:
     chosen = [pair for pair in named if fnmatch.fnmatchcase(pair[0], pattern)]
     share = chosen[plan["share"] :: plan["shares"]]
     operations = {name: (operation, expectations(operation)) for name, operation in share}
-    return {"device": device, "name": _device_name(torch, device), "operations": operations,
+    return {"device": device, "name": read_device_name(torch, device), "operations": operations,
             "total": len(chosen)}  # fmt: skip
 
 
@@ -284,7 +286,7 @@ class _DeepCases:
                 return {"state": "works", "text": "random: only the shape was compared"}
         wide = self._call_on_cpu(operation, _widen(self.torch, arguments))
         if not isinstance(wide, Exception) and tolerance:
-            allowed = max(tolerance, _MORE_THAN_THE_CPU * self._measure(right, wide, is_any_sign))
+            allowed = max(tolerance, _ROUNDING_OVER_CPU * self._measure(right, wide, is_any_sign))
             exact = self._measure(got, wide, is_any_sign)
             if exact <= allowed < math.inf:
                 return {"state": "works", "error": exact}
@@ -411,22 +413,11 @@ def _widen(torch: Any, arguments: Any) -> Any:
     return _map(change, arguments)
 
 
-def _device_name(torch: Any, device: str) -> str | None:
-    try:
-        if device == "mps":
-            return str(torch.backends.mps.get_name())
-        return str(torch.cuda.get_device_name()) if device == "cuda" else None
-    except Exception:  # noqa: BLE001 - only a name
-        return None
-
-
 def _read_memory(torch: Any, device: str) -> int:
     """Reads the bytes that we hold now: of the device, or of the process."""
     try:
-        if device == "mps":
-            return int(torch.mps.driver_allocated_memory())
-        if device == "cuda":
-            return int(torch.cuda.memory_reserved())
+        if device != "cpu":
+            return read_gpu_memory(torch, device)
         if sys.platform == "darwin":
             import resource
 

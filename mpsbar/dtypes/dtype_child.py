@@ -10,7 +10,6 @@ and checks.py, the cells that are known already, and the most memory to use.
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 import sys
@@ -23,9 +22,15 @@ from mpsbar.system.child_answers import (
     FALLBACK,
     NO_MEMORY,
     describe,
+    find_torch,
+    get_nested,
     guard,
     import_torch,
+    limit_mps_memory,
     lower_priority,
+    read_claimed_dtypes,
+    read_device_name,
+    read_gpu_memory,
     read_python,
     send,
     take_stdout,
@@ -48,7 +53,7 @@ def main() -> None:
     lower_priority(_LAST_RESORT_SECONDS)
     _keep_compiled_in(plan.get("compile"))
     send(wire, MARK, "python", guard(read_python, "failed"))
-    found = guard(_find_torch, "failed")
+    found = guard(find_torch, "failed")
     send(wire, MARK, "torch", found)
     if found.get("found"):
         loaded = guard(import_torch, "failed")
@@ -230,12 +235,6 @@ def _shorten(text: str) -> str:
     return text.partition(" (Triggered internally")[0][:_LONGEST_TEXT]
 
 
-def _find_torch() -> dict[str, Any]:
-    spec = importlib.util.find_spec("torch")
-    is_found = spec is not None and spec.origin is not None  # a stray folder has no origin
-    return {"found": is_found, "file": spec.origin if spec is not None else None}
-
-
 def _start_device(torch: Any, wanted: str) -> dict[str, Any]:
     available = {"cpu": True, "mps": _has(torch, "backends.mps"), "cuda": _has(torch, "cuda")}
     first = next(name for name in ("cuda", "mps", "cpu") if available[name])
@@ -245,33 +244,22 @@ def _start_device(torch: Any, wanted: str) -> dict[str, Any]:
     torch.set_num_threads(1)  # use one core at most, which is also faster for small tensors
     torch.set_warn_always(True)  # otherwise torch warns of the first fallback only
     torch.ones(1, device=device).sum().item()
-    name, dtypes = _device_name(torch, device), _capability(torch, device)
+    name, dtypes = read_device_name(torch, device), _read_claimed_dtypes(torch, device)
     return {"device": device, "name": name, "dtypes": dtypes}
 
 
 def _has(torch: Any, place: str) -> bool:
-    is_available = _get(torch, f"{place}.is_available")
+    is_available = get_nested(torch, f"{place}.is_available")
     return is_available is not None and bool(is_available())
 
 
-def _device_name(torch: Any, device: str) -> str | None:
-    place = {"cuda": "cuda.get_device_name", "mps": "backends.mps.get_name"}.get(device, "")
-    function = _get(torch, place) if place else None
+def _read_claimed_dtypes(torch: Any, device: str) -> list[str] | None:
+    """Reads the dtypes that torch claims to support on this device."""
     try:
-        return None if function is None else str(function())
-    except Exception:  # noqa: BLE001 - only a name
-        return None
-
-
-def _capability(torch: Any, device: str) -> list[str] | None:
-    """Reads the dtypes that torch claims to support (2.10 and later, on MPS 2.12); else None."""
-    try:
-        if torch.accelerator.current_accelerator().type != device:
-            return None
-        names = torch.accelerator.get_device_capability()["supported_dtypes"]
+        is_of_device = torch.accelerator.current_accelerator().type == device
+        return read_claimed_dtypes(torch) if is_of_device else None
     except Exception:  # noqa: BLE001 - not there, or not for this device
         return None
-    return sorted(str(name).replace("torch.", "") for name in names)
 
 
 class _Memory:
@@ -295,8 +283,7 @@ class _Memory:
 
     def _limit(self) -> None:
         if self.device == "mps":
-            whole = self.torch.mps.recommended_max_memory()
-            self.torch.mps.set_per_process_memory_fraction(min(2.0, self.ceiling / whole))
+            limit_mps_memory(self.torch, self.ceiling)
         elif self.device == "cuda":
             whole = self.torch.cuda.get_device_properties(0).total_memory
             self.torch.cuda.set_per_process_memory_fraction(min(1.0, self.ceiling / whole))
@@ -307,11 +294,14 @@ class _Memory:
             resource.setrlimit(resource.RLIMIT_DATA, (most, most))
 
     def _taken(self) -> int | None:
-        """Reads the device's memory; on the CPU our peak, which on a GPU includes its libraries."""
+        """Reads how much memory we have taken: of the GPU, or on the CPU the process's peak.
+
+        With a GPU that peak includes the GPU's libraries.
+        """
         try:
-            if self.device == "mps":
-                return int(self.torch.mps.driver_allocated_memory())
-            return int(self.torch.cuda.memory_reserved()) if self.device == "cuda" else _read_peak()
+            if self.device == "cpu":
+                return _read_peak()
+            return read_gpu_memory(self.torch, self.device)
         except Exception:  # noqa: BLE001 - not known here
             return None
 
@@ -337,12 +327,6 @@ def _as_list(result: Any) -> list[Any]:
 def _number(value: float) -> float | None:
     """Replaces infinity, which JSON does not have, by None."""
     return value if value < float("inf") else None
-
-
-def _get(value: Any, path: str) -> Any:
-    for name in path.split("."):
-        value = getattr(value, name, None)
-    return value
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the scripts share that mpsbar runs in other Pythons: how they start, and how they answer.
+"""What scripts share that mpsbar runs in other Pythons: their start, questions to torch, answers.
 
 `python child_answers.py SCRIPT` runs a script in any Python (3.8 and newer), which has no mpsbar.
 This file puts itself among its modules under its full name, so that the script can import it. An
@@ -16,6 +16,7 @@ _HERE = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 - before any
 if __name__ == "__main__":
     sys.path[:] = [p for p in sys.path if os.path.realpath(p or os.curdir) != _HERE]
 
+import importlib.util
 import json
 import platform
 import re
@@ -85,10 +86,53 @@ def read_python() -> dict[str, Any]:
     }
 
 
+def find_torch() -> dict[str, Any]:
+    """Finds the file of torch without importing it."""
+    spec = importlib.util.find_spec("torch")
+    is_found = spec is not None and spec.origin is not None  # a stray folder has no origin
+    return {"found": is_found, "file": spec.origin if spec is not None else None}
+
+
 def import_torch() -> dict[str, Any]:
     import torch
 
     return {"version": str(torch.__version__)}
+
+
+def get_nested(value: Any, path: str) -> Any:
+    """Returns torch.version.cuda for "version.cuda"; None where a part of the path is missing."""
+    for name in path.split("."):
+        value = getattr(value, name, None)
+    return value
+
+
+def read_device_name(torch: Any, device: str) -> str | None:
+    try:
+        if device == "mps":
+            return str(torch.backends.mps.get_name())
+        return str(torch.cuda.get_device_name()) if device == "cuda" else None
+    except Exception:  # noqa: BLE001 - only a name
+        return None
+
+
+def read_claimed_dtypes(torch: Any) -> list[str] | None:
+    """Reads the dtypes that torch claims to support (2.10 and later, on MPS 2.12); else None."""
+    read = get_nested(torch, "accelerator.get_device_capability")
+    names = None if read is None else read().get("supported_dtypes")
+    return None if names is None else sorted(str(name).replace("torch.", "") for name in names)
+
+
+def read_gpu_memory(torch: Any, device: str) -> int:
+    """Reads the bytes that torch has taken of a GPU's memory for this process."""
+    if device == "mps":
+        return int(torch.mps.driver_allocated_memory())
+    return int(torch.cuda.memory_reserved())
+
+
+def limit_mps_memory(torch: Any, ceiling: int) -> None:
+    """Has torch refuse to take more than `ceiling` bytes of MPS's memory."""
+    whole = torch.mps.recommended_max_memory()
+    torch.mps.set_per_process_memory_fraction(min(2.0, ceiling / whole))
 
 
 def _run_script(script: str) -> None:

@@ -36,6 +36,14 @@ def read_bytes(path: Path, most: int) -> bytes:
     return data
 
 
+def read_text(path: Path, most: int) -> str:
+    """Reads the whole file; "" where it cannot be read."""
+    try:
+        return read_bytes(path, most).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
 def read_stamp(path: Path) -> object:
     """Differs from an earlier one once somebody has written the file; None: it is not there."""
     try:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mpsbar.agent.frameworks import FRAMEWORKS
-from mpsbar.system.files import read_bytes
+from mpsbar.system.files import read_text
 
 APPLE_PYTHON = "/usr/bin/python3"
 XCODE_SELECT = "/usr/bin/xcode-select"
@@ -80,7 +80,7 @@ def _list_files(home: Path, root: Path) -> Iterator[Path]:
 
 def _list_conda(home: Path, root: Path) -> Iterator[Path]:
     """The environments that conda lists for this user, then those in the usual folders."""
-    listed = _read(home / ".conda/environments.txt").split("\n")
+    listed = read_text(home / ".conda/environments.txt", _MAX_BYTES).split("\n")
     yield from (Path(line) for line in listed if line.startswith("/"))
     folders = [home / name for name in _CONDA]
     folders += [root / folder / name for folder in _CONDA_SYSTEM for name in _CONDA]
@@ -96,15 +96,8 @@ def _read_kernels(folders: Iterable[Path]) -> Iterator[Path]:
     for folder in folders:
         for file in sorted(folder.glob("*/kernel.json")):
             try:
-                program = Path(json.loads(_read(file))["argv"][0])
+                program = Path(json.loads(read_text(file, _MAX_BYTES))["argv"][0])
             except (ValueError, KeyError, IndexError, TypeError, RecursionError):
                 continue
             if program.is_absolute():
                 yield program
-
-
-def _read(file: Path) -> str:
-    try:
-        return read_bytes(file, _MAX_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""

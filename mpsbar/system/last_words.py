@@ -46,7 +46,6 @@ def read_last_words(since: float = 0.0) -> list[LastWords]:
 def find_last_words(
     pid: int,
     started: float | None,
-    ended: float | None = None,
     *,
     last_seen: float | None = None,
     or_of_parent: bool = False,
@@ -62,8 +61,7 @@ def find_last_words(
             continue
         if last_seen is not None and (words.started or 0.0) > last_seen + _SAME_SECONDS:
             continue
-        is_later = started is None or words.attached >= started - _SAME_SECONDS
-        if is_later and (ended is None or words.ended <= ended + _SAME_SECONDS):
+        if started is None or words.attached >= started - _SAME_SECONDS:
             return words
     return None
 

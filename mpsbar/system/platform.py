@@ -169,8 +169,10 @@ class Computer(Protocol):
     def read_machine(self) -> Machine: ...
 
     def wait_for_slow(self, seconds: float) -> None:
-        """Waits for values that are read in the background, as Metal's budget; at a tick nobody
-        does, a command that looks only once must."""
+        """Waits for values that are read in the background, such as Metal's budget.
+
+        The monitor's ticks do not wait for them; a command that reads the machine only once must.
+        """
 
     @property
     def problems(self) -> tuple[Problem, ...]:

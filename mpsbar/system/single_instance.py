@@ -9,6 +9,7 @@ from mpsbar.system import paths
 from mpsbar.system.files import make_folder, read_bytes
 from mpsbar.system.ownership import require_safe
 
+_MENU_BAR = "menubar"
 # HFS+ and some network file systems count whole seconds.
 _ONE_SECOND_NS = 1_000_000_000
 
@@ -45,7 +46,7 @@ class Claim:
 _locks: "WeakSet[Claim]" = WeakSet()
 
 
-def claim(name: str = "menubar") -> Claim | None:
+def claim(name: str = _MENU_BAR) -> Claim | None:
     """Makes this process the one instance of the name; returns None if another process is.
 
     Where locks do not work, it returns a claim that is not sure.
@@ -69,7 +70,7 @@ def claim(name: str = "menubar") -> Claim | None:
     return Claim(descriptor)
 
 
-def read_holder(name: str = "menubar") -> int | None:
+def read_holder(name: str = _MENU_BAR) -> int | None:
     """The pid of the instance that runs; for a sentence only, it may be out of date."""
     path = paths.lock_file(name)
     try:
@@ -80,9 +81,9 @@ def read_holder(name: str = "menubar") -> int | None:
     return int(text) if text.isdigit() and int(text) < 2**31 else None
 
 
-def nudge(name: str = "menubar") -> bool:
+def nudge() -> bool:
     """Tells the instance that runs of this start; False if it cannot be reached."""
-    file = paths.lock_file(name)
+    file = paths.lock_file(_MENU_BAR)
     try:
         require_safe(file)
         last = file.stat().st_mtime_ns

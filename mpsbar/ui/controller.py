@@ -407,7 +407,7 @@ class Controller:
         self.run(_("Open Report"), partial(self._write_report, doctor_report), self._show_report)
 
     def _write_report(self, doctor_report: "Future[DoctorReport]") -> Path:
-        """Off the main thread."""
+        """Writes the report and returns its file; runs on a thread beside the main one."""
         from mpsbar.end_reader import read_all_ends
         from mpsbar.history.report.build import write_report  # 9 MB that few need
 

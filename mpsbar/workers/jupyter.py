@@ -6,7 +6,7 @@ from pathlib import Path
 
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
-from mpsbar.system.files import make_folders, read_bytes, replace_file
+from mpsbar.system.files import make_folders, read_text, replace_file
 from mpsbar.system.ownership import require_own
 
 FILE = Path("profile_default", "startup", "50-mpsbar.py")
@@ -97,19 +97,13 @@ def ipython_folder() -> Path:
 
 
 def _is_ours(path: Path) -> bool:
-    return _read(path).startswith(_MARK)
+    return read_text(path, _MAX_BYTES).startswith(_MARK)
 
 
 def _read_folders(path: Path) -> int:
-    found = re.search(r"Folders made for it: (\d+)$", _read(path).partition("\n")[0])
+    first = read_text(path, _MAX_BYTES).partition("\n")[0]
+    found = re.search(r"Folders made for it: (\d+)$", first)
     return int(found.group(1)) if found else 0
-
-
-def _read(path: Path) -> str:
-    try:
-        return read_bytes(path, _MAX_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
 
 
 def _make_folders(folder: Path) -> int:

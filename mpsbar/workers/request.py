@@ -54,21 +54,23 @@ def free_worker(
     `moment_seconds`: how long it looks for a moment.
     """
     params = {} if moment_seconds is None else {"seconds": moment_seconds}
-    answers = ask_worker(pid, ("hello", "free", "stats"), gpu_client, seconds, is_same, params)
-    if isinstance(answers, NoAnswer):
-        return Freed(pid, str(pid), answers.state, seconds=answers.seconds, error=answers.error)
-    hello, answer, stats = answers
-    return parse_freed(parse_worker(pid, hello, stats, "live", 0.0), answer)
+    return _free(pid, gpu_client, seconds, is_same, params)
 
 
 def free_when_possible(
-    pid: int,
-    gpu_client: bool | None = None,
-    seconds: float = ASK_SECONDS,
-    is_same: Callable[[], bool] = _anybody,
+    pid: int, gpu_client: bool | None = None, is_same: Callable[[], bool] = _anybody
 ) -> Freed:
     """Asks a worker to give its caches back at the first safe moment, now or later."""
-    params = {"when_possible": True}
+    return _free(pid, gpu_client, ASK_SECONDS, is_same, {"when_possible": True})
+
+
+def _free(
+    pid: int,
+    gpu_client: bool | None,
+    seconds: float,
+    is_same: Callable[[], bool],
+    params: dict[str, Any],
+) -> Freed:
     answers = ask_worker(pid, ("hello", "free", "stats"), gpu_client, seconds, is_same, params)
     if isinstance(answers, NoAnswer):
         return Freed(pid, str(pid), answers.state, seconds=answers.seconds, error=answers.error)
@@ -94,12 +96,11 @@ def limit_worker(
     pid: int,
     limit: int | None,
     gpu_client: bool | None = None,
-    seconds: float = ASK_SECONDS,
     is_same: Callable[[], bool] = _anybody,
 ) -> Limited:
     """Asks a worker to keep its memory below a limit, or with None no longer to."""
     params = {"bytes": limit}
-    answers = ask_worker(pid, ("hello", "limit"), gpu_client, seconds, is_same, params)
+    answers = ask_worker(pid, ("hello", "limit"), gpu_client, ASK_SECONDS, is_same, params)
     if isinstance(answers, NoAnswer):
         state, error = answers.state, answers.error
         return Limited(pid, str(pid), state, limit, error=error, seconds=answers.seconds)
@@ -108,13 +109,10 @@ def limit_worker(
 
 
 def find_tensors(
-    pid: int,
-    gpu_client: bool | None = None,
-    seconds: float = ASK_SECONDS,
-    is_same: Callable[[], bool] = _anybody,
+    pid: int, gpu_client: bool | None = None, is_same: Callable[[], bool] = _anybody
 ) -> Tensors:
     """Asks a worker for its live tensors; for `is_same` see ask_worker."""
-    answers = ask_worker(pid, ("tensors",), gpu_client, seconds, is_same)
+    answers = ask_worker(pid, ("tensors",), gpu_client, ASK_SECONDS, is_same)
     if isinstance(answers, NoAnswer):
         return Tensors(pid, answers.state, error=answers.error)
     return parse_tensors(pid, answers[0])
@@ -164,7 +162,10 @@ def ask_worker(
 
 
 def _connect(pid: int, path: str, deadline: float) -> WorkerConnection:
-    """Refused: the process has ended. macOS refuses too while the queue of a living one is full."""
+    """Connects to a worker; raises Refused if its process has ended.
+
+    macOS also refuses while the queue of a living process is full: then this tries again.
+    """
     while True:
         try:
             return WorkerConnection(path, pid)

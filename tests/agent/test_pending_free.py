@@ -130,7 +130,7 @@ def test_its_time_ends_and_that_is_told(host):
 
 
 def test_nothing_waits_in_a_process_that_can_never_be_freed(workers):
-    """Python without the GIL: no thread can be held, whatever it does."""
+    """Python without the GIL: no thread can be stopped, whatever it does."""
     attach = "assert mpsbar.attach()\n"  # which such a Python refuses: it is made one afterwards
     made = "sys._is_gil_enabled = lambda: False\nprint('made', flush=True)\n"
     worker = start_host(workers, HOST.replace(attach, attach + made))

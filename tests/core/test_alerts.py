@@ -9,7 +9,7 @@ from samples import make_process, make_worker
 
 from mpsbar.core.actions import WatchEnd
 from mpsbar.core.alerts import CAUSES, MAX_PER_MINUTE, SINGLE_EVENTS, Alerts
-from mpsbar.core.events import ALERT_CAUSES
+from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.health import _ORDER, LEVELS, judge
 from mpsbar.core.machine import Gpu, Machine
@@ -47,8 +47,9 @@ def because(code, level="warning", pid=None):
 class Engine(Alerts):
     """The alerts with a tracker in front, as in the monitor."""
 
-    def __init__(self, *given, **more):
-        super().__init__(*given, **more)
+    def __init__(self, causes=ALERT_CAUSES, cool_down=COOL_DOWN):
+        super().__init__()
+        self.causes, self.cool_down = frozenset(causes), cool_down
         self.tracker = ProcessTracker()
 
     def update(self, snapshot):

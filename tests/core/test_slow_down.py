@@ -165,7 +165,8 @@ def test_the_words_where_one_takes_many_seconds():
 
 def alert(rates, causes=("speed",), sleeps_at=10**9):
     """Alerts of a whole course, through health, tracker and engine."""
-    engine, trends, tracker, health = Alerts(causes), Trends(), ProcessTracker(), Health()
+    engine, trends, tracker, health = Alerts(), Trends(), ProcessTracker(), Health()
+    engine.causes = frozenset(causes)
     alerts = []
     for number, rate in enumerate(rates):
         at = number * 5.0 + (4000.0 if number >= sleeps_at else 0.0)

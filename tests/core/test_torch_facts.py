@@ -6,6 +6,7 @@ import sys
 import pytest
 from worker_kit import NO_MPS, TIMEOUT
 
+from mpsbar.agent.mps_support import DTYPE_SINCE, dtype_macos
 from mpsbar.core.findings import Reason
 from mpsbar.core.torch_facts import (
     FALLBACK,
@@ -15,6 +16,7 @@ from mpsbar.core.torch_facts import (
     LONG_MATMUL,
     LOW,
     PREFER_METAL,
+    RECOMMENDED,
     chip_generation,
     judge_settings,
     newest_for,
@@ -188,6 +190,18 @@ def test_the_bug_of_a_long_matmul_is_of_the_same_releases_everywhere():
     said = sentence(Reason("long_matmul_wrong", "warning", values))
     assert f"issue {bug.issues[0]}" in said
     assert said.endswith(f"fixed in {bug.last[0]}.{bug.last[1] + 1}")
+
+
+def test_the_releases_that_the_sentences_name_are_those_of_the_tables():
+    def say(code):
+        return sentence(Reason(code, "ok", {"torch": "2.0.1"}))
+
+    since = DTYPE_SINCE["bfloat16"]
+    macos, _minor = dtype_macos("bfloat16", since)
+    first, second = RECOMMENDED
+    assert f"is older than {first}.{second}:" in say("torch_too_old")
+    assert say("bfloat16_needs_torch").endswith(f"requires torch {since[0]}.{since[1]} or later")
+    assert f"requires macOS {macos} or later" in say("bfloat16_needs_macos")
 
 
 def test_versions_as_they_come():

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from mpsbar.system.files import NotAFile, TooLarge, read_bytes, replace_file
+from mpsbar.system.files import NotAFile, TooLarge, read_bytes, read_text, replace_file
 
 
 @pytest.fixture
@@ -105,3 +105,14 @@ def test_what_is_no_small_file_is_not_read(tmp_path):
         read_bytes(file, 4)
     with pytest.raises(NotAFile):
         read_bytes(pipe, 5)
+
+
+def test_what_cannot_be_read_is_an_empty_text(tmp_path):
+    file = tmp_path / "file"
+    assert read_text(file, 100) == ""
+    file.write_bytes(b"a\xff")
+    assert (read_text(file, 100), read_text(file, 1), read_text(tmp_path, 100)) == (
+        "a\ufffd",
+        "",
+        "",
+    )

@@ -61,7 +61,6 @@ def test_a_pid_that_is_used_again_has_its_own_record(folder):
     leave(folder, attached=1000.0, ended=1100.0)
     leave(folder, attached=2000.0, ended=2100.0, error=None)
     assert find_last_words(7, 999.5).ended == 2100.0  # the newest after its start
-    assert find_last_words(7, 999.5, ended=1100.0).ended == 1100.0
     assert find_last_words(7, 1999.0).error is None
     assert find_last_words(7, 2500.0) is None
     assert find_last_words(8, 999.5) is None

@@ -12,6 +12,7 @@ from worker_kit import ATTACH, wait_for
 
 from mpsbar.core.actions import TensorGroup
 from mpsbar.system.ownership import find_owner
+from mpsbar.workers import request
 from mpsbar.workers.parse import parse_freed, parse_limited, parse_tensors, parse_worker
 from mpsbar.workers.request import find_tensors, has_ended
 
@@ -39,10 +40,11 @@ def test_nobody_with_this_pid(workers):
     assert find_tensors(999999).state == "gone"
 
 
-def test_the_silent(workers):
+def test_the_silent(workers, monkeypatch):
     worker = workers.start(ATTACH + IDLE)
     worker.freeze()
-    assert find_tensors(worker.pid, seconds=0.3).state == "silent"
+    monkeypatch.setattr(request, "ASK_SECONDS", 0.3)
+    assert find_tensors(worker.pid).state == "silent"
     worker.thaw()
 
 

@@ -10,8 +10,8 @@ NAME = "mlx"
 FRAMEWORK = "mlx"
 # On Metal the GPU may still write a buffer in the cache: that of an array which was dropped before
 # its evaluation ended. clear_cache() really releases it; crashes and kernel panics are reported
-# (mlx-swift#331, mlx#3450, mlx#3186). On the CPU it waits for running evaluations with the GIL
-# held: 7 s were measured. So it follows the rule of MPS.
+# (mlx-swift#331, mlx#3450, mlx#3186). On the CPU it waits for running evaluations and keeps
+# the GIL meanwhile: 7 s were measured. So it follows the rule of MPS.
 ANYWHERE = False
 _ON_METAL = sys.platform == "darwin"
 # A thread that waits may have left work on the GPU, and only its own thread can wait for that.
@@ -19,7 +19,7 @@ ON_MAIN_ONLY = _ON_METAL
 CENSUS_ALONE = False
 CAN_LIMIT = True
 # On Metal a limit is a number that the host's next allocation looks at; the CPU's allocator waits
-# for all running evaluations instead, with the GIL held (7 s were measured).
+# for all running evaluations instead, and keeps the GIL meanwhile (7 s were measured).
 LIMIT_ANYWHERE = _ON_METAL
 # MLX reads no variable. At its import nothing was evaluated yet, so nothing has to be waited for.
 LIMIT_AT_IMPORT = True

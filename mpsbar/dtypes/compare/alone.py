@@ -84,8 +84,9 @@ def _bring(
 
 @contextlib.contextmanager
 def _stubs(call: Call, target: ComputeTarget, leaves: Any, passed: Result) -> Iterator[None]:
-    """Let submodules return what they returned in the reference run, and draw as many random
-    numbers; add to `passed` what they are given."""
+    """Replaces each submodule's forward by a stub, which returns what the submodule returned in the
+    reference run, draws as many random numbers, and adds to `passed` what it is given.
+    """
     waiting: dict[torch.nn.Module, deque[Call]] = {}
     for child in call.children:
         waiting.setdefault(child.module, deque()).append(child)

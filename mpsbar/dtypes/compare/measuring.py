@@ -17,6 +17,7 @@ from .recording import Hooks
 from .target import synchronize
 
 _ROUNDS = 7
+_MODULE_RUNS = 3
 _ROUND_SECONDS = 0.02  # shorter ones measure the clock and the queue, not the model
 
 
@@ -53,11 +54,11 @@ def _time_round(run: Callable[[], Any], device: str, inner: int) -> float:
 
 
 def time_modules(
-    run: Callable[[], Any], names: dict[torch.nn.Module, str], device: str, repeats: int = 3
+    run: Callable[[], Any], names: dict[torch.nn.Module, str], device: str
 ) -> dict[str, float]:
     """Times each module with all below it: the best of a few runs, synchronised each time."""
     totals: list[dict[str, float]] = []
-    for _ in range(repeats):
+    for _ in range(_MODULE_RUNS):
         seconds: dict[str, float] = {}
         starts: list[float] = []
 

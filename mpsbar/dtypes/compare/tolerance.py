@@ -42,10 +42,10 @@ _JUMPS = {
 class Noise(TorchDispatchMode):  # type: ignore[no-untyped-call,unused-ignore]
     """Adds random errors to every operation; notes the largest sum and whether results jump."""
 
-    def __init__(self, dtype: torch.dtype, seed: int, steps: float = STEPS) -> None:
+    def __init__(self, dtype: torch.dtype, seed: int) -> None:
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
-        self.eps = torch.finfo(dtype).eps * steps
-        self.lowest = torch.finfo(dtype).tiny * torch.finfo(dtype).eps * steps
+        self.eps = torch.finfo(dtype).eps * STEPS
+        self.lowest = torch.finfo(dtype).tiny * torch.finfo(dtype).eps * STEPS
         self.generator = torch.Generator().manual_seed(seed)
         self.longest_sum, self.jumps = 1, False
 
@@ -168,7 +168,9 @@ def judge(
     *,
     jumps: bool | None = None,
 ) -> Difference:
-    """Compare with how far the disturbed runs moved; where results jump, any may move as far."""
+    """Returns how far a result is off, and whether rounding explains that: the runs that were given
+    random errors moved as far. Where results jump, any number may move as far as the farthest.
+    """
     got, right = got.detach().cpu(), right.detach().cpu()
     if not right.is_floating_point() and not right.is_complex():
         return _judge_whole(label, got, right, disturbed, noise)

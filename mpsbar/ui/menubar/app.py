@@ -198,7 +198,10 @@ class MenuBar:
             self._controller.run(_("Serve Metrics"), self._serve, self._note_served)
 
     def _serve(self) -> None:
-        """Off the main thread. Of two clicks in a row, whichever runs last reads the later one."""
+        """Serves metrics as the setting says, or stops; runs on a thread beside the main one.
+
+        Of two clicks in a row, whichever runs last reads the later one.
+        """
         if self._metrics is not None:
             self._metrics.serve(self._controller.ui_state.settings.export)
 

@@ -41,7 +41,6 @@ from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.table import ProcessTable, say_why_empty
 from mpsbar.ui.terminal.themes import setting_name
 
-_KEY_ACTIONS = find_actions(KEYS)
 _WIDE = 110
 _SETTLED_SECONDS = 1.0
 _COLLECT_AFTER = 10_000  # objects; a refresh makes some thousand, nearly all without cycles
@@ -57,6 +56,8 @@ class TerminalApp(BaseApp):
         Binding("ctrl+p", "command_palette", _("palette"), show=False, system=True, priority=True),
     ]
 
+    KEY_ACTIONS = find_actions(KEYS)
+
     class Ticked(Message):
         pass
 
@@ -70,7 +71,7 @@ class TerminalApp(BaseApp):
     def __init__(self, monitor: Monitor, loaded: Loaded) -> None:
         super().__init__(loaded.settings)
         self._monitor = monitor
-        self.state = TerminalState(monitor.latest, loaded.settings)
+        self.state: TerminalState = TerminalState(monitor.latest, loaded.settings)
         self._controller = Controller(monitor, TerminalFrontEnd(self), self.state.ui_state)
         self._row_actions = RowActions(self, self.state, self._controller)
         self._offered: frozenset[str] = frozenset()  # actions that work on the selected row
@@ -169,10 +170,8 @@ class TerminalApp(BaseApp):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Returns whether a key is offered: only what works on the selected row is."""
-        if action in _KEY_ACTIONS and (len(self.screen_stack) > 1 or self.is_filtering):
+        if not super().check_action(action, parameters):
             return False
-        if action == "leave_filter":
-            return self.is_filtering
         if action == "row":
             return str(parameters[0]) in self._offered
         if action == "menu" and parameters[0] == "free-all":
@@ -229,14 +228,6 @@ class TerminalApp(BaseApp):
             self.state.select("" if self.state.selected else first)
             self._show()
 
-    def action_sort(self) -> None:
-        self.state.sort_next()
-        self._show()
-
-    def action_reverse(self) -> None:
-        self.state.reverse_order()
-        self._show()
-
     def action_tree(self) -> None:
         self.state.toggle_tree()
         self._show()
@@ -284,7 +275,7 @@ class TerminalApp(BaseApp):
         self._show()
 
     def _show(self) -> None:
-        """Bring every widget up to date; what has not changed is not drawn."""
+        """Brings every widget up to date; what has not changed is not drawn."""
         if not self.is_running or not self.size.width or not self.main_screen.is_mounted:
             return
         self._sync_selection()

@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import ClassVar
 
 from rich.text import Text
 from textual._compositor import ChopsUpdate, Compositor
@@ -18,6 +19,7 @@ from mpsbar.core.settings import Settings
 from mpsbar.language import _
 from mpsbar.ui.terminal.drawing import make_text
 from mpsbar.ui.terminal.driver import choose_driver
+from mpsbar.ui.terminal.order import Ordered
 from mpsbar.ui.terminal.screens import TextScreen
 from mpsbar.ui.terminal.themes import (
     THEMES,
@@ -108,6 +110,8 @@ class BaseApp(App[None]):
     """`run` returns when the person has quit."""
 
     TITLE = "mpsbar"
+    KEY_ACTIONS: ClassVar[Collection[str]]  # of the keys of an app's tables
+    state: Ordered
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as textual declares it
         (0, "-narrow"), (80, "-medium"), (110, "-wide"), (170, "-huge"),
     ]  # fmt: skip
@@ -146,8 +150,21 @@ class BaseApp(App[None]):
     def set_filter(self, text: str) -> None:
         raise NotImplementedError
 
+    def _show(self) -> None:
+        """Brings every widget up to date."""
+        raise NotImplementedError
+
     def take_theme(self, _theme: object) -> None:
         self._palette = None
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Returns whether a key is offered: none of the tables' keys while another screen is over
+        them, or while the filter is typed."""
+        if action in self.KEY_ACTIONS and (len(self.screen_stack) > 1 or self.is_filtering):
+            return False
+        if action == "leave_filter":
+            return self.is_filtering
+        return super().check_action(action, parameters)
 
     @property
     def palette(self) -> Palette:
@@ -159,6 +176,14 @@ class BaseApp(App[None]):
     def main_screen(self) -> Screen[object]:
         """The screen with the tables, also while another is open over it."""
         return self.screen_stack[0]
+
+    def action_sort(self) -> None:
+        self.state.sort_next()
+        self._show()
+
+    def action_reverse(self) -> None:
+        self.state.reverse_order()
+        self._show()
 
     async def action_copy_or_quit(self) -> None:
         """Ctrl-C. Terminals that hand the mouse to a program cannot copy by themselves."""

@@ -42,7 +42,6 @@ from mpsbar.ui.text.hosts import say_answering, say_silence
 _Source = TypeVar("_Source", HostReading, TableRow)
 _REFRESH_SECONDS = 0.5
 _MAX_HOST_NAME = 24
-_KEY_ACTIONS = find_actions(HOST_KEYS)
 
 # Of a host, one process by its pid and start, or with None all; returns what became of it.
 FreeOnHost = Callable[[str, int | None, float | None], str]
@@ -55,6 +54,7 @@ class HostsApp(BaseApp):
 
     CSS_PATH = ["common.tcss", "hosts.tcss"]  # noqa: RUF012 - as textual declares it
     BINDINGS: ClassVar[list[BindingType]] = build_bindings(HOST_KEYS)
+    KEY_ACTIONS = find_actions(HOST_KEYS)
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class HostsApp(BaseApp):
     ) -> None:
         super().__init__(settings)
         self._read, self._free, self._ask = read, free, ask
-        self.state = HostsState()
+        self.state: HostsState = HostsState()
         self._announced: set[str] = set()  # hosts whose question of ssh was announced
         self._drawn: dict[str, tuple[object, object, list[Text]]] = {}  # of each row
         self._empty: dict[int, list[Text]] = {}  # the cells of a row that is not to be seen
@@ -150,10 +150,8 @@ class HostsApp(BaseApp):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Returns whether a key is offered: what works here, and nothing behind the help."""
-        if action in _KEY_ACTIONS and (len(self.screen_stack) > 1 or self.is_filtering):
+        if not super().check_action(action, parameters):
             return False
-        if action == "leave_filter":
-            return self.is_filtering
         if action == "free":
             return isinstance(self.state.process, Worker)
         if action == "show_all":
@@ -161,7 +159,7 @@ class HostsApp(BaseApp):
         if action == "connect":
             reading = self.state.find_reading(self._find_host())
             return reading is not None and reading.needs_person
-        return super().check_action(action, parameters)
+        return True
 
     def action_one_host(self) -> None:
         """Show the processes of the host under the cursor alone; once more: of all."""
@@ -177,14 +175,6 @@ class HostsApp(BaseApp):
         self.state.show_only("")
         self._show()
         self.refresh_bindings()
-
-    def action_sort(self) -> None:
-        self.state.sort_next()
-        self._show()
-
-    def action_reverse(self) -> None:
-        self.state.reverse_order()
-        self._show()
 
     def action_free(self) -> None:
         self._sync_selection()

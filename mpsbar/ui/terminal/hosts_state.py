@@ -157,8 +157,8 @@ class HostsState(Ordered):
             cells = {"HOST": host, "NAME": _("… and {n} more").format(n=n), "NOTE": ""}
             kept.append(TableRow(f"{host}/more", None, cells, {}))
         if not self.sort:  # the rows of each host are together
-            places = {host: place for place, host in enumerate(hosts)}
-            kept.sort(key=lambda row: places[row.cells["HOST"]])
+            positions = {host: position for position, host in enumerate(hosts)}
+            kept.sort(key=lambda row: positions[row.cells["HOST"]])
         return kept
 
     def _build_rows(self, reading: HostReading) -> tuple[tuple[TableRow, ...], int]:

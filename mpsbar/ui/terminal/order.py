@@ -69,10 +69,10 @@ def arrange(
             families.append([row])
     measure = _measure_by(sort)
     measured = [(measure(family), family) for family in families]
-    places = {key: place for place, key in enumerate(before)}
-    known = [each for each in measured if each[1][0].key in places]
-    known.sort(key=lambda each: places[each[1][0].key])
-    new = [each for each in measured if each[1][0].key not in places]
+    positions = {key: position for position, key in enumerate(before)}
+    known = [each for each in measured if each[1][0].key in positions]
+    known.sort(key=lambda each: positions[each[1][0].key])
+    new = [each for each in measured if each[1][0].key not in positions]
     new.sort(key=_by_value, reverse=descending)
     order: list[tuple[_SortKey, _RowGroup]] = []
     left = _MAX_STEPS * len(measured)

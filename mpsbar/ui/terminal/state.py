@@ -79,10 +79,10 @@ class TerminalState(Ordered):
         running = build_rows(self.snapshot, self.as_tree)
         ordered = arrange(running, self.sort, self.descending, before)
         self._all_rows = (*ordered, *self._build_ended())
-        places = {row.key: place for place, row in enumerate(self.rows)}
+        positions = {row.key: position for position, row in enumerate(self.rows)}
         self.rows = tuple(row for row in self._all_rows if matches(row, self.filter))
         self.total = len(self._all_rows)
-        self._keep_selection(places.get(self.selected, 0))
+        self._keep_selection(positions.get(self.selected, 0))
 
     # --- what is selected
 

@@ -99,8 +99,8 @@ class SteadyTable(DataTable[Text]):
         """Change the cells that differ. `update_cell` would have every cell rendered again, and
         keep thousands of old ones: of what was rendered only these are forgotten here."""
         changed: set[tuple[str | None, str | None]] = set()  # keys of rows and columns
-        places: list[int] = []
-        for place, (key, cells) in enumerate(drawn.items()):
+        positions: list[int] = []
+        for position, (key, cells) in enumerate(drawn.items()):
             if cells is self._drawn[key]:
                 continue
             pairs = enumerate(zip(cells, self._drawn[key], strict=True))
@@ -111,11 +111,11 @@ class SteadyTable(DataTable[Text]):
                 column = headers[number][0]
                 self._data[RowKey(key)][ColumnKey(column)] = cell
                 changed.add((key, column))
-                if place not in places[-1:]:
-                    places.append(place)
+                if position not in positions[-1:]:
+                    positions.append(position)
         if changed:
             self._forget_rendered(changed)
-        for first, lines in group_lines(places):
+        for first, lines in group_lines(positions):
             top = self.header_height + first * self._height
             self._refresh_region(Region(0, top, self.size.width, lines * self._height))
 
