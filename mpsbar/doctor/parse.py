@@ -72,7 +72,7 @@ def _parse_devices(stages: Stages) -> dict[str, Any]:
 
 
 def _parse_stages(answers: list[Answer]) -> Stages:
-    """The first answer of each stage."""
+    """Keeps the first answer of each stage."""
     stages: Stages = {}
     for answer in answers:
         if isinstance(answer.get("stage"), str):

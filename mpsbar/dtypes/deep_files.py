@@ -29,7 +29,7 @@ def find_folder() -> Path | None:
 
 
 def write_deep_result(probe: DeepProbe) -> Path | None:
-    """Write a finished result of all operations; None for any other. OSError: not written."""
+    """Writes the result of a finished run of all operations, or returns None. Raises OSError."""
     file = _find_file(asdict(probe))
     if file is None or probe.ended != "ok" or probe.only is not None:
         return None
@@ -109,7 +109,7 @@ class PartialFile:
     """Appends what is measured to a file at once, so that a run can be resumed."""
 
     def __init__(self, identity: Mapping[str, Any], python: str, is_resumed: bool) -> None:
-        """OSError: it cannot be written."""
+        """Opens the file; raises OSError if it cannot be written."""
         self._file = _find_file(identity, _PARTIAL)
         self._handle: int | None = None
         if self._file is None:
@@ -130,7 +130,7 @@ class PartialFile:
         self._write(answers)
 
     def close(self, is_finished: bool) -> None:
-        """A finished run has a result of its own."""
+        """Closes the file, and removes it if the run has finished: that has a result of its own."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None

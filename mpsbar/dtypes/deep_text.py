@@ -21,6 +21,7 @@ from mpsbar.ui.text import wording
 from mpsbar.ui.text.cells import pad, width
 
 _MAX_LINES = 30
+_BAR_WIDTH = 30
 _COLUMNS = (
     "works", "inaccurate", "fallback", "unsupported", "crashed", "hung", "meaningless", "no_memory",
     "unknown",
@@ -210,6 +211,6 @@ def say_deep_progress(done: int, total: int | None, seconds_left: float | None) 
     return _("{text}, about {time} left").format(text=text, time=wording.duration(seconds_left))
 
 
-def draw_bar(done: int, total: int | None, width: int = 30) -> str:
-    full = width * done // total if total else 0
-    return f"{'█' * full}{'░' * (width - full)}"
+def draw_bar(done: int, total: int | None) -> str:
+    full = _BAR_WIDTH * done // total if total else 0
+    return f"{'█' * full}{'░' * (_BAR_WIDTH - full)}"

@@ -20,7 +20,7 @@ class Headline:
 
 
 def find_headlines(probe: Probe, last: Probe | None = None) -> tuple[Headline, ...]:
-    """The most important first, never empty; `last` is the probe before this one."""
+    """Lists at least one, the most important first; `last` is the probe before this one."""
     lines = [Headline(_say_in_full(reason), reason.level) for reason in find_surprises(probe)]
     differing = [v for v in judge_dtypes(probe) if v.differs_from_guides]
     lines += [Headline(text) for text in _say_guides(differing)]

@@ -202,7 +202,7 @@ def _autocast(t: Target) -> Any:
 
 
 def _compile(t: Target) -> Any:
-    """What torch.compile makes of a small block; the CPU's right answer is not compiled."""
+    """Compiles a small block with torch.compile; the CPU's right answer is not compiled."""
     x, weight, bias = t.make(32, 64), t.make(64), t.make(64)
 
     def block(x: Any, weight: Any, bias: Any) -> Any:

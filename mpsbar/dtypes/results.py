@@ -30,9 +30,8 @@ _VERSION = re.compile(r"^__version__ = ['\"](.{1,100})['\"]", re.MULTILINE)
 
 
 def write_result(probe: Probe) -> Path | None:
-    """Write the result; None: it is incomplete and a complete one exists, or it has no name.
-
-    OSError: it could not be written.
+    """Writes the result; returns None if it is incomplete and a complete one exists, or if it has
+    no name. Raises OSError if it could not be written.
     """
     file = _find_file(probe)
     if file is None or (probe.ended != "ok" and _is_complete(file)):
@@ -62,7 +61,7 @@ def read_record(file: Path, parse: Callable[[Any], _Record], largest: int) -> _R
 
 
 def find_result(snapshot: Snapshot) -> Probe | None:
-    """The newest result of the first torch process that has one; if none runs, of any."""
+    """Finds the newest result of the first torch process that has one; if none runs, of any."""
     results = sorted(_read_current(), key=lambda probe: (probe.device == "cpu", -(probe.time or 0)))
     interpreters = list(_find_interpreters(snapshot))
     for python, torch in interpreters:
@@ -140,7 +139,7 @@ def _systems() -> tuple[str, str]:
 
 
 def _installed(probe: Probe) -> str | None:
-    """The version of torch that is installed now; None: not known."""
+    """Returns the version of torch that is installed now; None if it is not known."""
     if probe.torch_file is None:
         return None
     if not Path(probe.torch_file).exists():
@@ -178,7 +177,7 @@ class LatestResult:
         self._probe: Probe | None = None
 
     def read(self, snapshot: Snapshot) -> Probe | None:
-        """The result; the same object while nothing changes."""
+        """Returns the result, and the same object while nothing changes."""
         stamp = _stamp_folder()
         state = (_list_pythons(snapshot), snapshot.probing is None, stamp)
         if state != self._state or self._clock() - self._read_at > _REREAD_SECONDS:

@@ -26,7 +26,7 @@ class WorkerConnection:
     """Sends requests and matches answers to them in whatever order they come."""
 
     def __init__(self, path: str, pid: int | None = None) -> None:
-        """`pid`: the process that must be at the other end, by the kernel's word."""
+        """Connects; raises PermissionError where the other end is another process than `pid`."""
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.setblocking(False)
         self._unsent = bytearray()

@@ -87,4 +87,4 @@ def test_progress_in_words():
     assert say_deep_progress(0, None, None) == "Probing… (importing torch and its samples)"
     assert say_deep_progress(42, 100, None) == "Probing… 42% (42 of 100)"
     assert say_deep_progress(42, 100, 12.2) == "Probing… 42% (42 of 100), about 12 s left"
-    assert (draw_bar(5, 10, 10), draw_bar(0, None, 4)) == ("█████░░░░░", "░░░░")
+    assert (draw_bar(5, 10), draw_bar(0, None)) == ("█" * 15 + "░" * 15, "░" * 30)

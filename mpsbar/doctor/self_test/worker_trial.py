@@ -60,7 +60,7 @@ class WorkerTrial:
 
 
 def find_python() -> str | None:
-    """The active environment's, else on a Mac the first of those with torch, by their files."""
+    """Finds the active environment's Python, else on a Mac the first whose files include torch."""
     if prefix := os.environ.get("VIRTUAL_ENV"):
         return str(Path(prefix, "bin/python"))
     return next(iter(find_installed(Path.home())), None) if sys.platform == "darwin" else None

@@ -108,8 +108,8 @@ class ModelState:
             self.put_back()
 
     def lend_submodules_too(self) -> bool:
-        """After an error: the module that ran may use the weight of a submodule. From now on it
-        gets the stand-ins of its submodules too; False: it had them, or has no submodules."""
+        """Gives the module that has failed the stand-ins of its submodules too, from now on: it may
+        use the weight of one. Returns False if it had them, or has no submodules."""
         failed = self._running[-1] if self._running else None
         if failed is None or failed in self._lent_whole or not any(failed.children()):
             return False

@@ -67,7 +67,7 @@ class CallRecorder:
         self.calls.append(call)
 
     def _keep(self, value: Any) -> Any:
-        """Copy a value, because later modules may write into it; None: it is too large."""
+        """Copies a value, as later modules may write into it; returns None if it is too large."""
         if self._left <= 0:
             return None
         return map_tensors(value, self._copy)

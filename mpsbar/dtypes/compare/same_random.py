@@ -50,7 +50,7 @@ def _drop(
     training: bool = True,
     inplace: bool = False,
 ) -> torch.Tensor:
-    """Plain dropout of single numbers, whole channels for the others."""
+    """Drops single numbers for plain dropout, and whole channels for the other kinds."""
     if not training or p == 0:
         return input
     shape = input.shape
