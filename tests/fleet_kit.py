@@ -75,8 +75,13 @@ def run_mpsbar(workers, *arguments, **env):
     try:
         yield process
     finally:
-        process.terminate()  # not killed: it ends its ssh, whose hosts may sleep for minutes
-        process.communicate(timeout=TIMEOUT)
+        process.terminate()  # not killed: a watch ends its ssh, whose hosts may sleep for minutes
+        try:
+            process.communicate(timeout=TIMEOUT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise
 
 
 @contextlib.contextmanager

@@ -92,7 +92,7 @@ def run_cancellable(run: Callable[[], _Result], cancel: Callable[[], None]) -> _
             return wait_for_result(running)
         except KeyboardInterrupt:
             cancel()
-            return running.result()
+            return wait_for_result(running)
         finally:
             cancel()
             show_progress("")

@@ -31,6 +31,6 @@ def each_when_done(futures: "Iterable[Future[_T]]") -> "Iterator[Future[_T]]":
 
 
 def wait_for_event(event: threading.Event) -> None:
-    """Like `event.wait()`."""
-    while not event.wait(_STEP):
+    """Like `event.wait()`, in longer steps: a service may wait so for weeks."""
+    while not event.wait(5 * _STEP):
         pass

@@ -74,7 +74,9 @@ def _print_report() -> None:
     spent = []
     for _ in range(5):
         start = time.perf_counter()
-        text = build.make_report(history_kit.make_snapshot(), history_kit.make_doctor_report())
+        text = build.make_report(
+            history_kit.make_report_snapshot(), history_kit.make_doctor_report()
+        )
         spent.append(time.perf_counter() - start)
     build.time = time
     print(

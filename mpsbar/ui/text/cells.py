@@ -45,8 +45,11 @@ def cut(text: str, most: int) -> str:
     return text[:end] + "…"
 
 
+@_cached
 def cut_middle(text: str, most: int) -> str:
     """The beginning and the end, which both help to recognise a name; in full if it fits."""
+    if len(text) > 1000:
+        text = text[:500] + "…" + text[-499:]
     text = printable(text, most=1000)
     if most < 4 or width(text) <= most:
         return cut(text, most)

@@ -60,6 +60,7 @@ def test_a_name_is_cut_in_its_middle(most, shown):
 def test_a_wide_name_is_cut_in_its_middle_by_cells():
     assert cells.cut_middle("학습모델.py", 9) == "학습….py"
     assert width(cells.cut_middle("학습모델학습모델", 8)) <= 8
+    assert cells.cut_middle("a" * 5000 + "the end", 16) == "aaaaaaaa…the end"
 
 
 def test_a_plain_screen_needs_no_tables():
