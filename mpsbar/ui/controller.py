@@ -114,6 +114,7 @@ class Controller:
         # `mpsbar top` does not wait for threads of this name when it ends.
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="mpsbar-action")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="mpsbar-write")
+        self._is_closed = False
 
     # --- what a front end calls
 
@@ -257,6 +258,7 @@ class Controller:
         self._follow(what, self._writer.submit(work), lambda _: None)
 
     def close(self) -> None:
+        self._is_closed = True
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._writer.shutdown(wait=True)  # a setting chosen just before Quit is saved
 
@@ -473,8 +475,12 @@ class Controller:
                 self.fail(what, error)
 
         def call_end(_future: "Future[_T]") -> None:
-            if not future.cancelled():
+            if future.cancelled():
+                return
+            if not self._is_closed:
                 self.front_end.call_on_main(end)
+            elif error := future.exception():  # after Quit it can only be logged
+                _log.error("%s failed", what, exc_info=error)
 
         future.add_done_callback(call_end)
 

@@ -1,5 +1,6 @@
 """What a click or a key does, played in both front ends: the same is asked, and the same is said."""
 
+import threading
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,6 +9,7 @@ from probe_samples import make_probe
 from samples import GB, MAC, MB, SERVE, make_snapshot, make_training
 from ui.fake_monitor import FakeMonitor
 from ui.menubar_kit import MenuBarUser
+from worker_kit import TIMEOUT, wait_for
 
 from mpsbar.cli import main, probe
 from mpsbar.core.actions import (
@@ -515,3 +517,21 @@ def test_a_front_end_without_an_action_of_the_app_says_so():
     ((what, error),) = failures
     assert what == "Quit mpsbar"
     assert isinstance(error, KeyError)
+
+
+def test_what_ends_after_quit_is_not_shown_but_logged_if_it_failed(caplog):
+    shown, is_running, goes_on = [], threading.Event(), threading.Event()
+    front_end = SimpleNamespace(call_on_main=shown.append)
+    controller = Controller(FakeMonitor(SEEN), front_end, UiState(settings=Settings()))
+
+    def fail():
+        is_running.set()
+        assert goes_on.wait(TIMEOUT)
+        raise OSError("no space left")
+
+    controller.run("Finding Pythons", fail, shown.append)
+    assert is_running.wait(TIMEOUT)
+    controller.close()
+    goes_on.set()
+    wait_for(lambda: "Finding Pythons failed" in caplog.text, "a line of the log")
+    assert shown == []
