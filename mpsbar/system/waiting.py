@@ -1,8 +1,8 @@
 """Waits that Ctrl-C always ends.
 
 A signal that arrives just as the main thread begins to wait sets Python's flag but interrupts
-nothing, so a wait without a limit would go on for ever: one `mpsbar free --host` in eight did, on
-two busy cores, when Ctrl-C came as its ssh started. Only a second Ctrl-C ended it.
+nothing, so a wait without a limit would go on for ever: on two busy cores `mpsbar free --host` did
+so in the eighth of a row of runs whose Ctrl-C came as ssh started. A second Ctrl-C ends such a wait.
 """
 
 import threading
