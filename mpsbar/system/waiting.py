@@ -2,7 +2,7 @@
 
 A signal that arrives just as the main thread begins to wait sets Python's flag but interrupts
 nothing, so a wait without a limit would go on for ever: on two busy cores `mpsbar free --host` did
-so in the eighth of a row of runs whose Ctrl-C came as ssh started. A second Ctrl-C ends such a wait.
+so in the eighth of a row of runs whose Ctrl-C came as ssh started.
 """
 
 import threading
