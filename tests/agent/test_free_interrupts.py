@@ -31,15 +31,16 @@ def report(error):
     while sys.getswitchinterval() != interval and time.monotonic() < end: time.sleep(0.01)
     print("got", repr(error), error.__cause__, error.__context__,
         sys.getswitchinterval() == interval, gc.isenabled(), sys.unraisablehook is hook)
-def attach():
-    assert mpsbar.attach()
-    print("attached")  # a Free before this may find main waiting for the agent's thread to start
+# They attach only here, so that a Free finds the scene that the test has set, and say so: a Free before that may
+# find main waiting for the agent's thread to start.
 # In a function: up to 3.12 the closing jump of an endless loop lies outside the try around it.
 def spin():
-    attach()  # only here: a Free must find the scene that the test has set
+    assert mpsbar.attach()
+    print("attached")
     while True: time.time()
 async def wait():
-    attach()
+    assert mpsbar.attach()
+    print("attached")
     await asyncio.sleep(1000)
 """
 SPIN = "spin()"
