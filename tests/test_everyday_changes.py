@@ -1,6 +1,5 @@
 """Everyday changes, made in a copy of the package in the one or two files where one would look.
 
-Three for a value of the GPU that is shown: where it is read, what it is and its words.
 A framework, a counter and a column of `top`: tests/agent/test_frameworks.py,
 tests/core/test_counters.py, tests/ui/test_columns.py.
 """
@@ -62,7 +61,7 @@ with contextlib.redirect_stderr(sys.stdout):
 
 
 def test_a_value_of_the_gpu_from_iokit_to_the_menu(package, build_once):
-    """Its key where IOKit's are and a field of Gpu: JSON has it then. Its words are a third file.
+    """Its key where IOKit's are, and a field of Gpu with its words: JSON has it too.
 
     It would be the same for a temperature, but none of the recorded Macs has one in IOKit: Apple
     silicon gives it to the SMC and to HID sensors, which mpsbar does not read.
@@ -81,12 +80,8 @@ def test_a_value_of_the_gpu_from_iokit_to_the_menu(package, build_once):
     package.insert(
         "core/machine.py",
         "    memory_in_use:",
-        "    renderer: int | None = None\n    plugin: str | None = None",
-    )
-    package.replace(
-        "ui/text/machine.py",
-        'words = [_("GPU {percent}")',
-        'words = [*([] if this.renderer is None else [f"renderer {this.renderer}%"]), _("GPU {percent}")',
+        """    renderer: int | None = shown(mark("renderer {value}%"), "number")
+    plugin: str | None = None""",
     )
     _, library = build_once("fakemac", lambda folder: str(build_fake_mac(folder) or ""))
     if not library:
@@ -112,7 +107,7 @@ computer = MacComputer(mac.libraries, lambda: None)
 snapshot = Snapshot(0.0, machine=computer.read_machine())
 print(json.dumps(build_status(snapshot)["machine"]["gpu"]))
 texts = str(build_menu(snapshot)), render_status(snapshot), render_report(Report("1", snapshot, None), "", "")
-print(*("renderer 15% · GPU 17%" in text for text in texts))
+print(*("GPU 17% · renderer 15%" in text for text in texts))
 print(describe_gpu(replace(snapshot.machine.gpu, renderer=None)))
 assert mac.faults == "", mac.faults
 """)
@@ -121,7 +116,7 @@ assert mac.faults == "", mac.faults
     assert (shown["name"], shown["utilization"]) == ("Apple M4", 17.0)
     assert (shown["renderer"], shown["plugin"]) == (15, "AGXMetalG16G")
     assert in_texts == "True True True"
-    assert unknown.startswith("GPU 17%")
+    assert unknown.startswith("GPU 17% · renderer ?% · ")
 
 
 def test_the_words_of_the_leak_notice(package):

@@ -1,5 +1,7 @@
 """This computer and its GPU in words: for the menu, status, top, doctor and the report."""
 
+from dataclasses import fields
+
 from mpsbar.core.machine import Gpu, Machine
 from mpsbar.language import _
 from mpsbar.ui.text import wording
@@ -33,12 +35,23 @@ def describe_machine_briefly(this: Machine) -> str:
 
 
 def describe_gpu(this: Gpu) -> str:
-    """One line, or none where nothing can be read of a GPU."""
-    if this.utilization is None and this.memory_in_use is None:
+    """One line, or none where nothing can be read of a GPU. Its parts are named in core/machine."""
+    parts = [(part, getattr(this, part.name)) for part in fields(this) if part.metadata]
+    if all(value is None for _part, value in parts):
         return ""
-    words = [_("GPU {percent}").format(percent=wording.percent(this.utilization))]
-    if this.memory_budget is None:
-        words.append(_("{size} in use").format(size=wording.size(this.memory_in_use)))
-    else:
-        words.append(wording.part(this.memory_in_use, this.memory_budget))
+    words = []
+    for part, value in parts:
+        if part.name == "memory_in_use" and this.memory_budget is not None:
+            words.append(wording.part(value, this.memory_budget))
+        else:
+            text, unit = part.metadata["text"], part.metadata["unit"]
+            words.append(_(text).format(value=_write(value, unit)))
     return " · ".join(words)
+
+
+def _write(value: float | None, unit: str) -> str:
+    if unit == "percent":
+        return wording.percent(value)
+    if unit == "bytes":
+        return wording.size(None if value is None else int(value))
+    return wording.UNKNOWN if value is None else f"{value:g}"
