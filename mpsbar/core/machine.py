@@ -19,8 +19,8 @@ def shown(text: str, unit: Literal["percent", "bytes", "number"]) -> Any:
 class Gpu:
     name: str | None = None
     cores: int | None = None
-    utilization: float | None = shown(mark("GPU {value}"), "percent")  # 0 to 100
-    memory_in_use: int | None = shown(mark("{value} in use"), "bytes")  # by all processes
+    utilization: float | None = shown(mark("GPU {value}"), "percent")  # percent, 0 to 100
+    memory_in_use: int | None = shown(mark("{value} in use"), "bytes")  # bytes, by all processes
     memory_budget: int | None = None  # Metal's recommended working set, bytes
     wired_limit: int | None = None  # bytes, set by an administrator; 0: the system's default
     recoveries: int | None = None  # probable number of resets since the computer started
