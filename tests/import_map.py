@@ -30,7 +30,7 @@ FOLDERS: dict[str, set[str]] = {
         "language", "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.conventions", "agent.frameworks", "agent.language", "agent.peer",
         "agent.secrets", "agent.user_folders", "agent.protocol",
     },
-    "ui.text": {"language", "core", "agent.frameworks", "agent.secrets", "ui.columns", "ui.process_table"},
+    "ui.text": {"language", "core", "agent.frameworks", "agent.secrets", "agent.wording", "ui.columns", "ui.process_table"},
     # The one list of columns, made of text; `status`, `top` and the report show it.
     "ui.columns": {"language", "core", "ui.text"},
     # Their rows and which columns fit, for `status` and `top`.

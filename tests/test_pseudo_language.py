@@ -71,17 +71,17 @@ compare_text.use_language(_, ngettext, width)
 shown["compare"] = "\\n".join(map(compare_render.render_text, (DATA, EVERY_TEXT)))
 shown["compare in a notebook"] = compare_render.render_html(EVERY_TEXT)
 
-from mpsbar.agent import notebook, notebook_card, notebook_text
+from mpsbar.agent import notebook, notebook_card, notebook_text, wording
 number = dict.fromkeys(("allocated", "reserved", "driver", "peak", "budget"), 1 << 20)
 backends = {"mps": {"state": "in use", **number}, "cuda": {"state": "not known"}, "mlx": {"state": "not initialised"}}
 bar = {"name": "", "done": 3, "total": 9, "unit": "it", "rate": 2.0, "seconds_left": 90.0, "inner": None, "steps": 7, "steps_per_second": None}
 freed = {"state": "done", "freed": 1, "seconds": 0.1, "backends": {}, "collected": False, "gui_toolkit": "Tk", "not_known": ["mps"]}
 census = {"state": "done", "groups": [], "others": {"bytes": 1}, "not_visible": {"mps": 1}, "cut_short": False}
-why = [{"code": code, "where": "a.py:1"} for code in (*notebook_text._REASONS, "other")]
+why = [{"code": code, "where": "a.py:1"} for code in (*wording._REASONS, "other")]
 shown["notebook"] = "\\n".join([
     notebook_text.describe_memory(backends), notebook_text.describe_memory({}), notebook_text.describe_progress(bar),
     notebook_text.describe_progress({"steps": 7, "inner": None, "steps_per_second": None}),
-    notebook_card.render_card(backends, bar), *map(notebook_text.duration, (0.1, 5, 200, 9000)),
+    notebook_card.render_card(backends, bar), *map(wording.duration, (0.1, 5, 200, 9000)),
     notebook_text.say_freed(freed, 5), notebook_text.say_freed({**freed, "backends": {"mps": {"error": "1"}}}, 0),
     *(notebook_text.say_freed({**freed, "state": "busy", "reason": why[0], "freed": n}, 0) for n in (0, 5)),
     *map(notebook_text.say_why, why), notebook_card.describe_tensors(census),

@@ -2,7 +2,8 @@
 
 Only those: what the agent prints to stderr, records or sends is English. Nothing is imported or
 read before the first text is shown. The environment alone decides: to ask macOS for its languages
-would load a framework of its own into somebody's process. mpsbar/language uses the same rules.
+would load a framework of its own into somebody's process. In mpsbar's own processes
+mpsbar/language decides, which does ask macOS.
 """
 
 import os
@@ -87,20 +88,28 @@ def mark(text: str) -> str:
 
 
 def _(text: str) -> str:
-    return _get().gettext(text)
+    """Returns the text in the language that was chosen."""
+    return get_translations().gettext(text)
 
 
 def ngettext(singular: str, plural: str, count: int) -> str:
     """Returns the text for this count: English has two, Korean one, others more."""
-    return _get().ngettext(singular, plural, count)
+    return get_translations().ngettext(singular, plural, count)
 
 
-def _get() -> "NullTranslations":
+def get_translations() -> "NullTranslations":
+    """Returns the texts of the language that was chosen, now if none was yet."""
     global _translations  # noqa: PLW0603 - the language of the process
     if _translations is None:
         encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
         _translations = load(list_wanted(os.environ), encoding)
     return _translations
+
+
+def set_translations(translations: "NullTranslations") -> None:
+    """Makes these the language of all texts in this process."""
+    global _translations  # noqa: PLW0603 - the language of the process
+    _translations = translations
 
 
 def measure(text: str) -> int:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Optional
 
 from . import notebook_text
 from .language import _
-from .notebook_text import size
+from .wording import duration, size
 
 # Imported late: in a kernel that runs since before an upgrade, protocol is the older one.
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def describe_cell(
 
     Nothing is read in between: a thread of ours would run the person's finalizers.
     """
-    took = _("cell: {time}").format(time=notebook_text.duration(seconds))
+    took = _("cell: {time}").format(time=duration(seconds))
     if after[0] is None:
         return " · ".join([took, _("no allocator in use")])
     grown = after[0] - (before[0] or 0)

@@ -6,22 +6,9 @@ from typing import Optional
 from .backends import IN_USE, NOT_KNOWN
 from .counters import SHOWN, Counter, derive_cached, derive_held
 from .frameworks import join_labels
-from .language import _, mark, measure, ngettext, pad
+from .language import _, measure, ngettext, pad
 from .protocol import JobAnswer, Message
-
-_UNITS = ("B", "kB", "MB", "GB", "TB")
-_REASONS = {
-    "thread_computing": mark("another thread is computing"),
-    "thread_unproven": mark("another thread couldn't be shown to be waiting"),
-    "main_computing": mark("the main thread is computing"),
-    "main_unproven": mark("the main thread couldn't be shown to be waiting"),
-    "main_waiting": mark("the main thread is waiting and couldn't be reached"),
-    "switch_interval": mark("its thread switch interval is unusually long"),
-    "slow": mark("the machine was too busy"),
-    "free_threaded": mark("it runs without the GIL"),
-    "forked": mark("the process forked in the meantime"),
-    "deep_recursion": mark("its call stack is too deep"),
-}
+from .wording import duration, say_fraction, say_left, say_speed, say_why_busy, size
 
 
 def describe_memory(backends: "dict[str, Message]") -> str:
@@ -92,12 +79,9 @@ def describe_progress(progress: Optional[Message]) -> str:
     speeds.append((progress["steps_per_second"], "step"))
     words = [bar["name"] for bar in bars if bar["name"]][:1]
     words.append(_say_done(progress))
-    words += [_say_speed(rate, unit or "it") for rate, unit in speeds if rate is not None][:1]
-    left = progress.get("seconds_left")
-    if left is not None:
-        whole = _("{n} s").format(n=max(1, round(left))) if left < 10 else duration(left)
-        words.append(_("{time} left").format(time=whole))
-    return " · ".join(words)
+    words += [say_speed(rate, unit) for rate, unit in speeds if rate is not None][:1]
+    words.append(say_left(progress.get("seconds_left")))
+    return " · ".join(filter(None, words))
 
 
 def _say_done(progress: Message) -> str:
@@ -107,17 +91,7 @@ def _say_done(progress: Message) -> str:
     done, total = progress["done"], progress["total"]
     if not total:
         return f"{done:,.0f} {progress['unit'] or 'it'}"
-    return f"{100 if done >= total else min(99, round(done / total * 100))}%"
-
-
-def _say_speed(rate: float, unit: str) -> str:
-    if rate >= 1 or not rate:
-        return f"{_figures(rate)} {unit}/s"
-    return f"{_figures(1 / rate)} s/{unit}"
-
-
-def _figures(number: float) -> str:
-    return f"{number:,.0f}" if number >= 99.95 else f"{number:.1f}"
+    return say_fraction(done / total)
 
 
 def say_freed(report: JobAnswer, still_cached: int) -> str:
@@ -151,11 +125,8 @@ def say_why(reason: JobAnswer) -> str:
         code in ("main_computing", "main_unproven")
         and threading.current_thread() is threading.main_thread()
     ):
-        code = ""  # that is this very magic
-    words = _REASONS.get(code)
-    if words is None:
-        return _("no safe moment was found")
-    return f"{_(words)} ({reason['where']})"
+        return say_why_busy(None, None)  # main computes this very magic
+    return say_why_busy(code, reason["where"])
 
 
 def add_up_cached(backends: "dict[str, Message]") -> int:
@@ -174,24 +145,3 @@ def _not_collected(report: JobAnswer) -> "list[str]":
 def _not_known(report: JobAnswer) -> "list[str]":
     text = _("{name}: can't tell whether this process uses it; free it from mpsbar instead")
     return [text.format(name=name) for name in report["not_known"]]
-
-
-def size(count: Optional[int]) -> str:
-    if count is None:
-        return "?"
-    value, unit = float(count), 0
-    while value >= 999.5 and unit < len(_UNITS) - 1:
-        value /= 1024
-        unit += 1
-    digits = 1 if unit >= 2 and value < 99.95 else 0
-    return f"{value:.{digits}f} {_UNITS[unit]}"
-
-
-def duration(seconds: float) -> str:
-    if seconds < 0.9995:
-        return _("{n} ms").format(n=f"{seconds * 1000:.0f}")
-    if seconds < 119.5:
-        return _("{n} s").format(n=f"{seconds:.1f}" if seconds < 9.95 else f"{seconds:.0f}")
-    if seconds < 7170:
-        return _("{n} min").format(n=f"{seconds / 60:.0f}")
-    return _("{n} h").format(n=f"{seconds / 3600:.0f}")

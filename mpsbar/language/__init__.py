@@ -3,7 +3,7 @@
 It is chosen once, before any text is: $MPSBAR_LANG, else the locale of the environment, else, on a
 Mac where the Finder or launchd gives none, the system's languages. The texts in the code are the
 English ones; those of other languages are in resources/locale (`make messages`). What a notebook
-shows is translated in the user's process, by agent/language.py, whose rules these are too.
+shows is translated in the user's process by agent/language.py, which has the translations here too.
 
 Not for what programs read: JSON, metrics, the wire, settings and log files are the same everywhere.
 """
@@ -14,7 +14,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mpsbar.agent.language import list_wanted, load, mark
+from mpsbar.agent.language import (
+    _,
+    get_translations,
+    list_wanted,
+    load,
+    mark,
+    ngettext,
+    set_translations,
+)
 
 __all__ = ["_", "english", "get_code", "mark", "ngettext"]
 
@@ -29,31 +37,20 @@ def _load() -> gettext.NullTranslations:
     return load(wanted, encoding)
 
 
-_translations = _load()
-
-
-def _(text: str) -> str:
-    """Returns the text in the language that was chosen."""
-    return _translations.gettext(text)
-
-
-def ngettext(singular: str, plural: str, count: int) -> str:
-    """Returns the text for this count: English has two, Korean one, others more."""
-    return _translations.ngettext(singular, plural, count)
+set_translations(_load())
 
 
 def get_code() -> str:
     """Returns the code of the language that was chosen, as in HTML: "en", "ko", "zh-Hant"."""
-    return _translations.info().get("language", "en").replace("_", "-")
+    return get_translations().info().get("language", "en").replace("_", "-")
 
 
 @contextmanager
 def english() -> Iterator[None]:
     """Makes texts English in all threads meanwhile, for sentences that programs read."""
-    global _translations  # noqa: PLW0603 - the language of the process
-    before = _translations
-    _translations = gettext.NullTranslations()
+    before = get_translations()
+    set_translations(gettext.NullTranslations())
     try:
         yield
     finally:
-        _translations = before
+        set_translations(before)

@@ -58,7 +58,7 @@ opened = []
 sys.addaudithook(lambda name, values: opened.append(str(values[0])) if name == "open" else None)
 import mpsbar.agent.methods, mpsbar.agent.notebook, mpsbar.agent.notebook_card
 print("gettext" in sys.modules, [name for name in opened if name.endswith(".mo")])
-mpsbar.agent.notebook_text.duration(1)
+mpsbar.agent.wording.duration(1)
 print("gettext" in sys.modules, len([name for name in opened if name.endswith(".mo")]))
 """
     assert run_python(code, MPSBAR_LANG="ko") == "False []\nTrue 1\n"

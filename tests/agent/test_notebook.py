@@ -18,9 +18,6 @@ from worker_kit import NO_MPS, ROOT, TIMEOUT, Client, wait_for
 
 from mpsbar.agent import free, host_settings, notebook, notebook_text
 from mpsbar.agent.progress.reader import BAR_FIELDS
-from mpsbar.core.actions import Freed
-from mpsbar.ui.text import outcomes as outcome_text
-from mpsbar.ui.text import wording
 from mpsbar.ui.text.progress import say_progress
 from mpsbar.workers import jupyter
 from mpsbar.workers.parse import _parse_progress, parse_worker
@@ -521,19 +518,6 @@ def test_where_the_name_comes_from(monkeypatch, session, variable, name):
 
 
 # ----------------------------------------------------------------------------- words
-def test_sizes_and_times_read_as_everywhere_else():
-    edges = [
-        n * 1024**unit + off
-        for unit in range(6)
-        for n in (0, 1, 99, 999, 1000)
-        for off in (-1, 0, 1)
-    ]
-    for count in (None, *(edge for edge in edges if edge >= 0), 999.5 * 1024, 99.95 * MB):
-        assert notebook_text.size(count) == wording.size(count)
-    for seconds in (0, 0.0401, 0.9994, 0.9996, 1, 9.94, 9.96, 60, 119, 120, 7169, 7171, 1e6):
-        assert notebook_text.duration(seconds) == wording.duration(seconds)
-
-
 @pytest.mark.parametrize("done", [0, 29, 124.5, 199, 200, 1234])
 @pytest.mark.parametrize("rate", [None, 0, 0.0301, 3.14, 12_345])
 def test_progress_reads_as_everywhere_else(done, rate):
@@ -557,9 +541,7 @@ def test_unknown_numbers_are_question_marks():
     assert row.split() == ["mps", "?", "?", "?", "?"]
 
 
-def test_reasons_read_as_everywhere_else():
-    for code, words in notebook_text._REASONS.items():
-        assert outcome_text.say_reason(Freed(1, "x", "busy", reason=code)) == words
+def test_main_that_runs_the_magic_is_no_reason():
     on_main = notebook_text.say_why({"code": "main_computing", "where": "turn.py:1 in step"})
     assert on_main == "no safe moment was found"
     told = []

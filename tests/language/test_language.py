@@ -12,6 +12,7 @@ from report_kit import make_page
 from worker_kit import ROOT
 
 from mpsbar import language
+from mpsbar.agent import language as agent_language
 from mpsbar.agent.language import find_catalogue, list_wanted
 
 
@@ -71,7 +72,7 @@ def speak(folder: Path, **environment: str) -> str:
     code = """if True:
         from mpsbar import language
         text = language._("memory pressure high")
-        print(ascii(text), language._translations.info().get("language"))"""
+        print(ascii(text), language.get_translations().info().get("language"))"""
     done = subprocess.run(
         [sys.executable, "-c", code],
         env={"PATH": os.environ["PATH"], "PYTHONPATH": str(folder), **environment},
@@ -113,7 +114,7 @@ def test_english_for_programs_ends_with_its_block(monkeypatch):
         def ngettext(self, msgid1, msgid2, n):
             return "MANY"
 
-    monkeypatch.setattr(language, "_translations", Shouting())
+    monkeypatch.setattr(agent_language, "_translations", Shouting())
     with language.english():
         assert language._("a") == "a"
         assert [language.ngettext("1 a", "{n} a", n) for n in (1, 2)] == ["1 a", "{n} a"]
@@ -126,7 +127,7 @@ def test_a_page_names_its_language_as_html_does(name, monkeypatch):
         def info(self):
             return {"language": name}
 
-    monkeypatch.setattr(language, "_translations", Named())
+    monkeypatch.setattr(agent_language, "_translations", Named())
     assert language.get_code() == name.replace("_", "-")
     assert f'<html lang="{language.get_code()}">' in make_page()
     with language.english():

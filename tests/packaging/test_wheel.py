@@ -103,7 +103,7 @@ def read_resources(folder):
         "from mpsbar.system.paths import resource\n"
         "for name in ('icon@2x.png', 'report.css', 'mpsbar.icns'): print(resource(name).parent)\n"
         "import os; os.environ['MPSBAR_LANG'] = 'ko'\n"
-        "from mpsbar import language; assert language._translations.info()['language'] == 'ko'\n"
+        "from mpsbar import language; assert language.get_translations().info()['language'] == 'ko'\n"
         "from mpsbar.agent.language import find_locale_folder\n"
         "print(os.path.dirname(find_locale_folder()))"
     )

@@ -3,29 +3,12 @@
 from collections.abc import Iterator
 
 from mpsbar.agent.frameworks import join_limitable
+from mpsbar.agent.wording import say_why_busy
 from mpsbar.core.actions import Connected, Free, Freed, Limit, Limited, Stopped, Tensors
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import AutoFreeStatus, Snapshot, Worker
 from mpsbar.language import _
 from mpsbar.ui.text import wording
-
-
-def say_reason(outcome: Freed | Limited | Tensors) -> str:
-    words = {
-        "thread_computing": _("another thread is computing"),
-        "thread_unproven": _("another thread couldn't be shown to be waiting"),
-        "main_computing": _("the main thread is computing"),
-        "main_unproven": _("the main thread couldn't be shown to be waiting"),
-        "main_waiting": _("the main thread is waiting and couldn't be reached"),
-        "switch_interval": _("its thread switch interval is unusually long"),
-        "slow": _("the machine was too busy"),
-        "free_threaded": _("it runs without the GIL"),
-        "forked": _("the process forked in the meantime"),
-        "deep_recursion": _("its call stack is too deep"),
-        "interrupted": _("it was interrupted"),
-        "too_often": _("too many requests: try again later"),
-    }.get(outcome.reason or "", _("no safe moment was found"))
-    return f"{words} ({outcome.where})" if outcome.where else words
 
 
 def say_freed(outcome: Freed) -> str:
@@ -92,7 +75,7 @@ def say_limited(outcome: Limited) -> str:
     }.get(outcome.reason or "", others)
     return {
         "busy": _("busy: {reason}; nothing was changed, try again").format(
-            reason=say_reason(outcome)
+            reason=say_why_busy(outcome.reason, outcome.where)
         ),
         "above": _("it needs {size}, more than {limit}: no limit was set").format(
             size=wording.size(outcome.least), limit=wording.size(outcome.asked)
@@ -178,7 +161,7 @@ def say_connected(outcome: Connected) -> str:
 
 def say_tensors_refused(outcome: Tensors) -> str:
     return {
-        "busy": _("busy: {reason}").format(reason=say_reason(outcome)),
+        "busy": _("busy: {reason}").format(reason=say_why_busy(outcome.reason, outcome.where)),
         "gone": _("the process has ended"),
         "ended": _("the process has ended"),
         "silent": _("no answer"),
@@ -187,7 +170,7 @@ def say_tensors_refused(outcome: Tensors) -> str:
 
 def _busy(outcome: Freed) -> str:
     """What any thread may free, such as free blocks of malloc, is freed beside a busy one too."""
-    words = _("busy: {reason}").format(reason=say_reason(outcome))
+    words = _("busy: {reason}").format(reason=say_why_busy(outcome.reason, outcome.where))
     if outcome.seconds:
         words += _("; tried for {time}").format(time=wording.duration(outcome.seconds))
     if outcome.freed:
@@ -197,7 +180,9 @@ def _busy(outcome: Freed) -> str:
 
 def _waiting(outcome: Freed) -> str:
     words = _("busy: {reason}; it will be freed when possible, within {time}")
-    return words.format(reason=say_reason(outcome), time=wording.duration(outcome.waits))
+    return words.format(
+        reason=say_why_busy(outcome.reason, outcome.where), time=wording.duration(outcome.waits)
+    )
 
 
 def _freed_done(outcome: Freed) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from mpsbar.agent.frameworks import FRAMEWORKS, LIMITABLE, join_labels
-from mpsbar.agent.secrets import shorten_home as shorten_home  # noqa: PLC0414 - for the other views
+from mpsbar.agent.secrets import shorten_home
+from mpsbar.agent.wording import UNKNOWN, duration, size
 from mpsbar.core.machine import Process
 from mpsbar.core.naming import Kind, kind_of
 from mpsbar.core.snapshot import Snapshot, Worker
@@ -35,36 +36,9 @@ def explain_limit(worker: Worker, briefly: bool = False) -> list[str]:
     return texts
 
 
-UNKNOWN = "?"
+# For the other views too, which have all shared words from here.
+__all__ = ["UNKNOWN", "duration", "shorten_home", "size"]
 _BARS = "▁▂▃▄▅▆▇█"
-_UNITS = ("B", "kB", "MB", "GB", "TB")
-
-
-def size(count: int | None) -> str:
-    """Bytes as Activity Monitor words them: 1024 to the next unit, three figures at most."""
-    if count is None:
-        return UNKNOWN
-    value, unit = float(count), 0
-    while value >= 999.5 and unit < len(_UNITS) - 1:
-        value /= 1024
-        unit += 1
-    digits = 1 if unit >= 2 and value < 99.95 else 0
-    return f"{value:.{digits}f} {_UNITS[unit]}"
-
-
-def duration(seconds: float | None) -> str:
-    """40 ms, 3.2 s, 45 s, 5 min, 3 h."""
-    if seconds is None:
-        return UNKNOWN
-    if seconds < 0.9995:
-        return _("{n} ms").format(n=f"{seconds * 1000:.0f}")
-    if seconds < 9.95:
-        return _("{n} s").format(n=f"{seconds:.1f}")
-    if seconds < 119.5:
-        return _("{n} s").format(n=f"{seconds:.0f}")
-    if seconds < 7170:
-        return _("{n} min").format(n=f"{seconds / 60:.0f}")
-    return _("{n} h").format(n=f"{seconds / 3600:.0f}")
 
 
 def clock(time: float | None) -> str:

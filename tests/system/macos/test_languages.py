@@ -44,7 +44,7 @@ for name in [name for name in sys.modules if name == "mpsbar.language"]:
     del sys.modules[name]
 sys.platform = "darwin"
 import mpsbar.language
-print(mpsbar.language._translations.info().get("language"))
+print(mpsbar.language.get_translations().info().get("language"))
 """
 
     def run(**environment):

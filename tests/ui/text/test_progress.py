@@ -7,7 +7,7 @@ from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.ui.bar import build_bar
 from mpsbar.ui.process_rows import build_processes
 from mpsbar.ui.rows import UiState
-from mpsbar.ui.text.progress import say_briefly, say_progress, say_speed
+from mpsbar.ui.text.progress import say_briefly, say_progress
 from mpsbar.ui.text.status import render_table
 from mpsbar.ui.text.status_json import build_status
 from mpsbar.ui.text.status_line import build_fields
@@ -35,11 +35,6 @@ RUN = RunProgress(EPOCHS, STEPS, 362, 3.1)
 def test_words(progress, text, brief):
     assert say_progress(progress) == text
     assert say_briefly(progress) == brief
-
-
-def test_a_slow_step_is_told_in_seconds_each():
-    assert say_speed(0.1, "img") == "10.0 s/img"
-    assert say_speed(0.0, "") == "0.0 it/s"
 
 
 def test_everywhere():

@@ -1,33 +1,12 @@
-"""Words that are used everywhere, as literals: sizes, times, names, what runs here."""
+"""Words that are used everywhere, as literals: names, what runs here."""
 
 import pytest
-from samples import GB, MB, make_process
+from samples import MB, make_process
 from ui.text.scene_kit import process
 
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.wording import how_to_connect
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (None, "?"), (0, "0 B"), (999, "999 B"), (1000, "1 kB"), (1 << 20, "1.0 MB"),
-        (int(99.94 * MB), "99.9 MB"), (int(99.96 * MB), "100 MB"), (1023 * MB, "1.0 GB"),
-        (36 * GB, "36.0 GB"), (512 * GB, "512 GB"), (2 << 40, "2.0 TB"), (2**62, "4194304 TB"),
-    ],
-)  # fmt: skip
-def test_sizes(count, text):
-    assert wording.size(count) == text
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(None, "?"), (0.0004, "0 ms"), (0.04, "40 ms"), (0.9996, "1.0 s"), (9.96, "10 s"),
-     (119, "119 s"), (180, "3 min"), (7200, "2 h")],
-)  # fmt: skip
-def test_durations(seconds, text):
-    assert wording.duration(seconds) == text
 
 
 def test_children_are_summed_only_if_all_are_known():
