@@ -1,7 +1,6 @@
 """mpsbar status PID: one process, a line at each reading until it ends; then how it ended."""
 
 import json
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -92,9 +91,9 @@ class _Lines:
 
     def render(self, snapshot: "Snapshot", row: "TableRow") -> Iterator[str]:
         from mpsbar.ui.process_table import choose_columns
-        from mpsbar.ui.text import cells
+        from mpsbar.ui.text import cells, wording
 
-        clock = time.strftime("%H:%M:%S", time.localtime(snapshot.time))
+        clock = wording.clock(snapshot.time, seconds=True)
         # Its PID and its name are in the first line: their room is for other columns.
         width = line_width() - len(clock) - 2 + _PID_AND_NAME
         nameless = replace(row, cells=row.cells | {"PID": "", "NAME": ""})

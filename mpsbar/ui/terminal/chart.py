@@ -1,6 +1,5 @@
 """Memory over time as stacked areas with a time axis: cells of characters and layers. Pure."""
 
-import time
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -200,11 +199,10 @@ def _draw_axis(
     """Round times of the clock, and marks at what happened."""
     line, labels = ["─"] * columns, [" "] * columns
     step = next((s for s in _TICKS if s * columns / span >= _TICK_CELLS), _TICKS[-1])
-    form = "%H:%M" if step >= 60 else "%H:%M:%S"
     tick = (now - span) // step * step + step
     while tick <= now:
         column = round((tick - now + span) * columns / span) - 1
-        text = time.strftime(form, time.localtime(tick))
+        text = wording.clock(tick, seconds=step < 60)
         start = column - len(text) // 2
         if start >= 0 and start + len(text) <= columns:
             line[column] = "┬"

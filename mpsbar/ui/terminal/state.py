@@ -16,7 +16,7 @@ from mpsbar.ui.process_table import INDENT, TableRow, build_rows
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.terminal.chart import ChartMark
 from mpsbar.ui.terminal.order import Ordered, arrange, matches
-from mpsbar.ui.text import endings, outcomes
+from mpsbar.ui.text import endings, outcomes, wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line, say_ended
 
 _EVERY_ROW = 10_000  # a terminal scrolls
@@ -138,7 +138,7 @@ class TerminalState(Ordered):
 
     def note(self, text: str, level: str = "") -> None:
         self.note_count += 1
-        self.notes.append(Note(time.strftime("%H:%M:%S"), text, level))
+        self.notes.append(Note(wording.clock(time.time(), seconds=True), text, level))
 
     # --- inside
 

@@ -119,7 +119,7 @@ def say_ended(
 
 def _name(name: str | None, pid: int | None) -> str:
     if name:
-        return cut_middle(printable(name), _NAME_WIDTH)
+        return cut_middle(name, _NAME_WIDTH)
     return _("process {pid}").format(pid=pid)
 
 

@@ -352,4 +352,4 @@ def _after_link(where: str, on_path: bool) -> str:
 
 
 def _name(name: str) -> str:
-    return cut_middle(printable(name), _NAME_WIDTH)
+    return cut_middle(name, _NAME_WIDTH)

@@ -105,7 +105,7 @@ def _briefly(verdict: EndVerdict) -> str:
 
 def say_verdict(verdict: EndVerdict | None, name: str, how: str | None = None) -> str:
     """One sentence, with the numbers that are known."""
-    name = cut_middle(printable(name), 40)
+    name = cut_middle(name, 40)
     if verdict is None:
         return _("{name} ended: {how}").format(name=name, how=_say_old(how))
     values = verdict.values
@@ -306,7 +306,7 @@ def _name_library(verdict: EndVerdict) -> str:
 
 
 def _text(value: Value) -> str:
-    return cut_middle(printable(str(value or "")), _TEXT_WIDTH)
+    return cut_middle(str(value or ""), _TEXT_WIDTH)
 
 
 def _word(key: str, value: Value) -> str:

@@ -1,7 +1,6 @@
 """The sentences for the health of this computer and for the advice. Pure."""
 
 import shlex
-import time
 from collections.abc import Mapping
 from typing import get_args
 
@@ -67,9 +66,7 @@ def _slowed_words(values: Mapping[str, Value], words: Mapping[str, str]) -> dict
     found = {}
     if isinstance(before, int | float) and isinstance(now, int | float) and before and now:
         found["before"], found["now"] = say_speeds(float(before), float(now), str(unit or ""))
-    found["at"] = UNKNOWN
-    if isinstance(since, int | float) and 0 <= since < 1e11:
-        found["at"] = time.strftime("%H:%M", time.localtime(since))
+    found["at"] = clock(since if isinstance(since, int | float) else None)
     cause = {
         "nap": _("; macOS has slowed it down since, because its windows are hidden (App Nap)"),
         "swap": _("; at the same time, swap grew by {growth}"),
@@ -224,7 +221,7 @@ def _words(values: Mapping[str, Value], pid: int | None, name: str | None) -> di
     words = {key: _word(key, value) for key, value in values.items()}
     words["pid"] = UNKNOWN if pid is None else str(pid)
     if name:
-        words["name"] = cut_middle(printable(name), _NAME_WIDTH)
+        words["name"] = cut_middle(name, _NAME_WIDTH)
     else:
         words["name"] = _("a process") if pid is None else _("process {pid}").format(pid=pid)
     return words

@@ -1,6 +1,5 @@
 """Several hosts as text, one below the other, and as JSON. Pure."""
 
-import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
@@ -77,7 +76,7 @@ def say_silence(reading: HostReading) -> str:
 def say_since(reading: HostReading) -> str:
     if reading.answered_at is None:
         return _("no answer")
-    at = time.strftime("%H:%M:%S", time.localtime(reading.answered_at))
+    at = wording.clock(reading.answered_at, seconds=True)
     return _("no answer since {at}").format(at=at)
 
 

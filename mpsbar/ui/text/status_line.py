@@ -97,5 +97,5 @@ def render_line(parsed: list[tuple[str, str | None]], fields: dict[str, str]) ->
 def make_safe(name: str) -> str:
     from mpsbar.ui.text.cells import cut_middle
 
-    line = cut_middle(printable(name), _LONGEST_NAME)
+    line = cut_middle(name, _LONGEST_NAME)
     return "".join(c if c.isalnum() or c in _SAFE else "_" for c in line)

@@ -41,12 +41,13 @@ __all__ = ["UNKNOWN", "duration", "shorten_home", "size"]
 _BARS = "▁▂▃▄▅▆▇█"
 
 
-def clock(time: float | None) -> str:
-    """14:02, by this computer's clock."""
+def clock(time: float | None, seconds: bool = False) -> str:
+    """14:02 or 14:02:30, by this computer's clock; a time that no clock shows is unknown."""
     if time is None:
         return UNKNOWN
     try:
-        return datetime.fromtimestamp(time).astimezone().strftime("%H:%M")
+        moment = datetime.fromtimestamp(time).astimezone()
+        return moment.strftime("%H:%M:%S" if seconds else "%H:%M")
     except (ValueError, OverflowError, OSError):
         return UNKNOWN
 

@@ -8,8 +8,7 @@ import pytest
 
 @pytest.fixture
 def noon(monkeypatch):
-    clock = SimpleNamespace(strftime=lambda *_: "12:00:00")
-    monkeypatch.setattr("mpsbar.ui.terminal.state.time", clock)
+    monkeypatch.setattr("mpsbar.ui.terminal.state.time", SimpleNamespace(time=lambda: 43200.0))
     monkeypatch.setenv("TZ", "UTC")  # of the axis
     time.tzset()
     yield

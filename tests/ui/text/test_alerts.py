@@ -6,6 +6,8 @@ from mpsbar.core.alerts import CAUSES
 from mpsbar.core.events import Alert
 from mpsbar.core.findings import Reason
 from mpsbar.ui.text.alerts import say_alert, say_alert_in_a_line
+from mpsbar.ui.text.endings import say_verdict
+from mpsbar.ui.text.findings import say_reason
 
 GB = 1 << 30
 
@@ -99,6 +101,14 @@ def test_a_code_without_words_is_still_said():
     assert say_alert(alert("new_code"))[0] == "Warning: new_code"
     bare = Alert("odd", "warning", None, None, None, "raised", "key")
     assert say_alert(bare) == ("mpsbar", "odd")
+
+
+def test_the_end_of_a_long_name_is_kept():
+    ended = alert("leak", kind="ended", pid=7, name="x" * 500 + "fold-3.py")
+    assert say_alert(ended)[0].endswith("fold-3.py ended")
+    leaking = say_reason(Reason("leak", "warning", pid=7), "x" * 500 + "fold-3.py")
+    for words in (say_alert_in_a_line(ended), leaking, say_verdict(None, "x" * 500 + "fold-3.py")):
+        assert "fold-3.py" in words
 
 
 @pytest.mark.parametrize("kind", ["raised", "recovered", "ended"])

@@ -1,11 +1,16 @@
 """Words that are used everywhere, as literals: names, what runs here."""
 
+from datetime import datetime
+
 import pytest
 from samples import MB, make_process
 from ui.text.scene_kit import process
 
+from mpsbar.core.findings import Reason
+from mpsbar.core.host_readings import HostReading
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.ui.text import wording
+from mpsbar.ui.text import hosts, wording
+from mpsbar.ui.text.findings import say_reason
 from mpsbar.ui.text.wording import how_to_connect
 
 
@@ -13,6 +18,21 @@ def test_children_are_summed_only_if_all_are_known():
     known, unknown = process(footprint=MB), process(footprint=None)
     assert wording.charged_together((known, known)) == "≤ 2.0 MB"
     assert wording.charged_together((known, unknown)) == "?"
+
+
+@pytest.mark.parametrize("time", [None, float("nan"), float("inf"), -1e18, 1e18])
+def test_a_time_that_no_clock_shows_is_unknown_wherever_it_is_said(time):
+    assert wording.clock(time) == wording.clock(time, seconds=True) == "?"
+    since = HostReading("studio", answered_at=time)
+    assert hosts.say_since(since) == ("no answer" if time is None else "no answer since ?")
+    slowed = Reason("slowed", "warning", {"since": time})
+    assert say_reason(slowed, "a") == "a slowed from ? to ? at ?"
+
+
+def test_a_time_of_day_with_and_without_its_seconds():
+    noon = datetime(2026, 3, 4, 12, 0, 5).timestamp()  # noqa: DTZ001 - the clock on the wall
+    assert wording.clock(noon) == "12:00"
+    assert wording.clock(noon, seconds=True) == "12:00:05"
 
 
 @pytest.mark.parametrize(
