@@ -13,7 +13,7 @@ _REASONS = {
     "main_unproven": mark("the main thread couldn't be shown to be waiting"),
     "main_waiting": mark("the main thread is waiting and couldn't be reached"),
     "switch_interval": mark("its thread switch interval is unusually long"),
-    "slow": mark("the machine was too busy"),
+    "slow": mark("the computer was too busy"),
     "free_threaded": mark("it runs without the GIL"),
     "forked": mark("the process forked in the meantime"),
     "deep_recursion": mark("its call stack is too deep"),

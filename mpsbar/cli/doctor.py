@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--python",
         metavar="PATH",
-        help=_("check only this Python; with --self-test: try a worker in it"),
+        help=_("check only this Python; with --self-test: try a small process in it"),
     )
     parser.add_argument(
         "--self-test", action="store_true", help=_("check mpsbar itself, not torch")
@@ -83,7 +83,7 @@ def _test_self(options: argparse.Namespace) -> int:
 
     named = options.python is not None
     python = find_python(options.python) if named else find_torch()
-    show_progress(_("checking mpsbar; a worker with torch takes some seconds"))
+    show_progress(_("checking mpsbar; a process with torch takes some seconds"))
     try:
         checks = check_all(python)
     finally:

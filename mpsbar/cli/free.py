@@ -51,10 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     later.add_argument(
         "--when-possible",
         action="store_true",
-        help=_("a busy worker frees at the first safe moment, within 10 minutes; returns at once"),
+        help=_("a busy process frees at the first safe moment, within 10 minutes; returns at once"),
     )
     later.add_argument(
-        "--cancel", action="store_true", help=_("cancel a free that --when-possible left waiting")
+        "--cancel", action="store_true", help=_("cancel what --when-possible left waiting")
     )
     parser.add_argument(
         "--started",

@@ -1,9 +1,9 @@
 """Renders `mpsbar probe --deep`: what is news first, a table of counts, CSV. Pure."""
 
 import csv
-import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from io import StringIO
 
 from mpsbar.dtypes.deep_results import (
     DEEP_STATES,
@@ -80,8 +80,8 @@ def _headlines(probe: DeepProbe, style: TableStyle) -> list[str]:
 def _say_better(number: int) -> str:
     """Says "perhaps" because torch's tests run many samples, the probe only the first."""
     text = ngettext(
-        "{n} works although torch's tests expect a failure (perhaps with other samples)",
-        "{n} work although torch's tests expect a failure (perhaps with other samples)",
+        "{n} operation works although torch's tests expect a failure (perhaps with other samples)",
+        "{n} operations work although torch's tests expect a failure (perhaps with other samples)",
         number,
     )
     return text.format(n=number)
@@ -186,7 +186,7 @@ def _footer(probe: DeepProbe, path: str | None) -> list[str]:
 
 def render_csv(probe: DeepProbe) -> str:
     """Renders a line for each operation and dtype."""
-    text = io.StringIO()
+    text = StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("operation", "dtype", "state", "expected", "news", "error", "text"))
     expected = {True: "works", False: "fails", None: ""}

@@ -84,5 +84,5 @@ def _probe(snapshot: Snapshot) -> Row:
         return Row("probe", text, actions=(CancelProbe(),))
     if ProbeDtypes() in snapshot.pending:
         return Row("probe", _("Probing…"))
-    tip = _("Runs small computations in a worker's Python, at the lowest priority.")
+    tip = _("Runs small computations in a connected process's Python, at the lowest priority.")
     return Row("probe", _("Run dtype Probe"), actions=(ProbeDtypes(),), tooltip=tip)

@@ -85,7 +85,12 @@ def cancel_free(pid: int, is_same: Callable[[], bool] = _anybody) -> Freed:
         hello, stats = answers
         worker = parse_worker(pid, hello, stats, "live", 0.0)
         if worker.kept_free is None:
-            return Freed(pid, worker.name, "failed", error=_("no Free is waiting for this process"))
+            return Freed(
+                pid,
+                worker.name,
+                "failed",
+                error=_("nothing is waiting to be freed in this process"),
+            )
         answers = ask_worker(pid, ("free",), None, ASK_SECONDS, is_same, {"cancel": True})
     if isinstance(answers, NoAnswer):
         return Freed(pid, str(pid), answers.state, seconds=answers.seconds, error=answers.error)

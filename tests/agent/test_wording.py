@@ -36,7 +36,7 @@ def test_a_slow_step_is_told_in_seconds_each():
     ("code", "where", "text"),
     [
         ("thread_computing", "train.py:7 in step", "another thread is computing (train.py:7 in step)"),
-        ("slow", None, "the machine was too busy"),
+        ("slow", None, "the computer was too busy"),
         ("a code of a later version", "", "no safe moment was found"),
         (None, None, "no safe moment was found"),
     ],

@@ -87,10 +87,13 @@ def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
     assert (done.returncode, "it will be freed when possible, within " in done.stdout) == (0, True)
     assert worker.ask("stats")["kept_free"] is not None
     done = mpsbar("free", "--cancel", pid)
-    assert (done.returncode, "waiting Free cancelled" in done.stdout) == (0, True)
+    assert (done.returncode, "Free When Possible was cancelled" in done.stdout) == (0, True)
     assert worker.ask("stats")["kept_free"] is None
     done = mpsbar("free", "--cancel", pid)
-    assert (done.returncode, "no Free is waiting for this process" in done.stdout) == (1, True)
+    assert (done.returncode, "nothing is waiting to be freed in this process" in done.stdout) == (
+        1,
+        True,
+    )
 
 
 @pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))

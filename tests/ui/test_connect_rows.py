@@ -29,7 +29,7 @@ def welcome(ui_state, snapshot=None):
 def test_the_welcome_of_the_first_run():
     assert [str(row) for row in welcome(FIRST)] == [
         "Welcome to mpsbar",
-        "Found 2 Pythons With PyTorch or MLX: Connect   ▸ /v/bin/python · /w/bin/python · Other…",
+        "Connect a Python (2 Found)   ▸ /v/bin/python · /w/bin/python · Other…",
         "Open at Login",
         "✓ Show Notifications",
         "Hide This",

@@ -38,7 +38,7 @@ FOR_PEOPLE = {
     "login_item": _(
         "Open at Login: mpsbar is listed in System Settings > General > Login Items, and opens"
     ),
-    "footprint": _("a worker's footprint matches Activity Monitor's Memory column"),
+    "footprint": _("a process's footprint matches Activity Monitor's Memory column"),
     "no_dock": _("mpsbar is not in the Dock"),
 }
 
@@ -95,7 +95,7 @@ def _title(key: str) -> str:
         "agent": _("an agent starts and answers"),
         "machine": _("this computer can be read"),
         "process": _("a process can be read"),
-        "worker": _("a worker with torch is connected and freed"),
+        "worker": _("a process with torch is connected and freed"),
         "frameworks": _("rumps and PyObjC"),
         "gpu_clients": _("processes that use the GPU"),
         "screen": _("an icon can be shown"),

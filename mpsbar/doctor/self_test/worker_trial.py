@@ -69,7 +69,7 @@ def find_python() -> str | None:
 def describe(trial: WorkerTrial) -> str:
     """Describes the trial in one line; raises ValueError where something is wrong."""
     if trial.state != "done":
-        raise ValueError(_("the Free ended with {state}").format(state=trial.state))
+        raise ValueError(_("freeing its cache ended with {state}").format(state=trial.state))
     if trial.device == "mps" and not trial.freed:
         raise ValueError(_("nothing was freed, though tensors were deleted"))
     if trial.client_before:
@@ -138,12 +138,12 @@ def _read_line(child: "subprocess.Popen[bytes]") -> str:
         while not line.endswith(b"\n"):
             if not selector.select(max(0.0, end - time.monotonic())):
                 raise TimeoutError(
-                    _("the worker said nothing within {time}").format(time=duration(_SECONDS))
+                    _("the process said nothing within {time}").format(time=duration(_SECONDS))
                 )
             part = os.read(child.stdout.fileno(), 1000)
             if not part or len(line) > 1000:
                 python = child.args[0]  # type: ignore[index]
-                text = _("the worker ended: {python!r} has no torch, or it failed")
+                text = _("the process ended: {python!r} has no torch, or it failed")
                 raise OSError(text.format(python=python))
             line += part
     return line.decode("utf-8", "replace")
@@ -171,5 +171,5 @@ def _wait_for(pid: int, device: str, gpu_client: bool | None) -> Worker:
     finally:
         workers.close()
     raise TimeoutError(
-        _("the worker was not connected within {time}").format(time=duration(_SECONDS))
+        _("the process was not connected within {time}").format(time=duration(_SECONDS))
     )

@@ -81,7 +81,7 @@ def _recovered(alert: Alert) -> str:
         "pressure": _("Memory pressure is back to normal"),
         "memory_filling": _("Memory is no longer filling up"),
         "gpu_filling": _("GPU memory is no longer filling up"),
-        "gpu_memory": _("There is room in GPU memory again"),
+        "gpu_memory": _("GPU memory is available again"),
         "process_memory": _("{name} is using less GPU memory"),
         "swap_growing": _("Swap is no longer growing"),
         "leak": _("{name} is no longer growing faster than its tensors"),

@@ -20,7 +20,7 @@ def say_freed(outcome: Freed) -> str:
     return {
         "busy": _busy(outcome),
         "waiting": _waiting(outcome),
-        "cancelled": _("waiting Free cancelled"),
+        "cancelled": _("Free When Possible was cancelled"),
         "gone": _("no connected process has this PID (run mpsbar status to list them)"),
         "ended": _("the process has ended"),
         "silent": _("no answer within {time}; the cache may still be freed later").format(
@@ -58,8 +58,8 @@ def say_free_cause(code: str | None) -> str:
 def say_left_alone(returned: int | None) -> str:
     """What `refilled` means: its cache is not freed automatically for a while."""
     if not returned:
-        return _("3 automatic frees returned nothing: paused for an hour")
-    return _("cache refilled 3 times: automatic Free paused for an hour")
+        return _("automatic freeing returned nothing 3 times: paused for an hour")
+    return _("cache refilled 3 times: automatic freeing paused for an hour")
 
 
 def say_limited(outcome: Limited) -> str:
@@ -236,7 +236,7 @@ def list_action_notes(process: Worker | Process, snapshot: Snapshot) -> Iterator
     elif pid in snapshot.limited:
         yield say_limited_briefly(snapshot.limited[pid])
     if snapshot.auto_free.get(pid, AutoFreeStatus()).is_left_alone and pid not in snapshot.freed:
-        yield _("cache refilled 3 times: automatic Free paused")
+        yield _("cache refilled 3 times: automatic freeing paused")
     if pid in snapshot.stopped:
         yield say_stopped(snapshot.stopped[pid])
 
@@ -246,4 +246,4 @@ def say_reset(pid: int, snapshot: Snapshot) -> str:
     reset = snapshot.gpu_resets.get(pid)
     if reset is None:
         return ""
-    return _("GPU reset at {time}, results may be wrong").format(time=wording.clock(reset))
+    return _("GPU reset at {time}; results may be wrong").format(time=wording.clock(reset))

@@ -20,7 +20,7 @@ _SAFE = " ._-:+@"
 _LONGEST_NAME = 40
 
 FIELDS = {
-    "held": _("what all workers hold"),
+    "held": _("what all connected processes hold"),
     "cached": _("what their allocators keep for reuse"),
     "gpu": _("how busy the GPU is"),
     "gpu_memory": _("GPU memory in use by all processes"),
@@ -34,8 +34,8 @@ FIELDS = {
     "processes": _("number of processes with {frameworks}").format(frameworks=join_labels(_("or"))),
     "progress": _("progress of the longest-running job"),
     "left": _("its time remaining"),
-    "top": _("name of the worker that holds the most"),
-    "top_held": _("memory held by that worker"),
+    "top": _("name of the connected process that holds the most"),
+    "top_held": _("memory held by that process"),
 }
 
 

@@ -145,15 +145,9 @@ def found(snapshot: Snapshot, with_commands: bool = True) -> str:
 
 def found_pythons(count: int) -> str:
     """The title of a submenu that lists the Pythons found."""
-    frameworks = join_labels(_("or"))
-    if not count:
-        return _("Connect a Python With {frameworks}").format(frameworks=frameworks)
-    text = ngettext(
-        "Found {n} Python With {frameworks}: Connect",
-        "Found {n} Pythons With {frameworks}: Connect",
-        count,
-    )
-    return text.format(n=count, frameworks=frameworks)
+    if count:
+        return _("Connect a Python ({n} Found)").format(n=count)
+    return _("Connect a Python With {frameworks}").format(frameworks=join_labels(_("or")))
 
 
 def nothing_runs() -> str:

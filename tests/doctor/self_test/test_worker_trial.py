@@ -27,8 +27,8 @@ def test_a_worker_is_tried_and_what_it_freed_is_in_the_readings(workers, private
     env = workers.env(SOFTMPS="1")
     done = doctor("--python", sys.executable, "--share", env=env)
     assert done.returncode == 0, done.stdout + done.stderr
-    (line,) = [line for line in done.stdout.splitlines() if "a worker with torch" in line]
-    assert line.startswith("  pass  a worker with torch is connected and freed: torch 2.")
+    (line,) = [line for line in done.stdout.splitlines() if "a process with torch" in line]
+    assert line.startswith("  pass  a process with torch is connected and freed: torch 2.")
     readings = json.loads(done.stdout[done.stdout.index("\n{") :])
     assert (readings["worker"]["device"], readings["worker"]["state"]) == ("mps", "done")
     assert readings["worker"]["freed"] > 1 << 26
@@ -45,7 +45,7 @@ def test_what_is_wrong_with_a_worker_is_a_fault():
     assert describe(TRIAL).endswith("GPU client before its first work: no, after: yes")
     assert "GPU client" not in describe(replace(TRIAL, device="cpu"))
     for change, words in (
-        ({"state": "busy"}, "the Free ended with busy"),
+        ({"state": "busy"}, "freeing its cache ended with busy"),
         ({"freed": 0}, "nothing was freed"),
         ({"client_before": True}, "before it gave the GPU any work"),
     ):

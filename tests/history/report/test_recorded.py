@@ -22,7 +22,7 @@ def test_limits_and_automatic_frees_are_recorded_with_their_cause_and_said_in_th
     play.ticks(8)
     assert [recorded._say_event(event) for event in reversed(play.read().events)] == [
         "train.py: freed 2.0 GB (automatically: its cache was above the chosen size)",
-        "train.py: cache refilled 3 times: automatic Free paused for an hour",
+        "train.py: cache refilled 3 times: automatic freeing paused for an hour",
         "train.py: memory limit 9.0 GB",
         "train.py: memory limit 2.0 GB not set (it holds more than that)",
         "train.py: memory limit off",

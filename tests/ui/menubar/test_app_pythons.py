@@ -23,7 +23,7 @@ def test_a_start_looks_at_no_environment_and_the_first_menu_does(mac, monkeypatc
         with user.open() as menu:
             assert "(Welcome to mpsbar)" in menu.lines()
             mac.wait_for(lambda: controller.ui_state.pythons is not None)
-            assert "Found 1 Python With PyTorch or MLX: Connect  ▸" in menu.lines()
+            assert "Connect a Python (1 Found)  ▸" in menu.lines()
         with user.open():
             mac.wait(0)
         assert looks == [1]
