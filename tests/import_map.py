@@ -5,17 +5,6 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-# Our own files, for whoever keeps some: where they are, written whole, by one process, whose they are.
-OWN_FILES = {
-    "system.files", "system.native_operations", "system.ownership", "system.paths", "system.single_instance",
-}  # fmt: skip
-# A throwaway Python: found by its files, started after a look at who can change it, listened to, ended.
-THROWAWAY = {
-    "system.child_answers",
-    "system.child_process",
-    "system.installed_pythons",
-    "system.start_python",
-}
 # A folder and what of mpsbar it may import. `agent.protocol` names one module only; of two folders that
 # a file lies in the inner one counts (`ui.text` is not `ui`).
 FOLDERS: dict[str, set[str]] = {
@@ -27,26 +16,34 @@ FOLDERS: dict[str, set[str]] = {
     "core": {"language", "agent.conventions", "agent.counters", "agent.frameworks", "agent.secrets"},
     "system": {"language", "core", "agent.conventions", "agent.frameworks", "agent.secrets", "agent.user_folders"},
     "workers": {
-        "language", "core", *OWN_FILES, *THROWAWAY, "agent.__version__", "agent.conventions", "agent.frameworks", "agent.language", "agent.peer",
-        "agent.secrets", "agent.user_folders", "agent.protocol",
+        "language", "core", "system.child_process", "system.files", "system.ownership", "system.paths", "system.start_python", "agent.__version__",
+        "agent.conventions", "agent.frameworks", "agent.language", "agent.peer", "agent.protocol", "agent.secrets", "agent.user_folders",
     },
-    "ui.text": {"language", "core", "agent.frameworks", "agent.secrets", "agent.wording", "ui.columns", "ui.process_table"},
+    "ui.text": {"language", "core", "agent.frameworks", "agent.secrets", "agent.wording"},
     # The one list of columns, made of text; `status`, `top` and the report show it.
     "ui.columns": {"language", "core", "ui.text"},
     # Their rows and which columns fit, for `status` and `top`.
     "ui.process_table": {"language", "core", "ui.text", "ui.columns"},
+    # What `status` prints, also in the doctor's diagnostics.
+    "ui.status_table": {"language", "core", "ui.text", "ui.process_table"},
     # The words of a comparison are pure; the rest of `compare` imports torch.
     "dtypes": {
-        "language", "core", *OWN_FILES, *THROWAWAY, "ui.text", "agent.mps_support", "agent.secrets", "agent.user_folders", "dtypes.compare.text",
+        "language", "core", "system.child_answers", "system.child_process", "system.files", "system.ownership", "system.paths", "ui.text",
+        "agent.mps_support", "agent.secrets", "agent.user_folders", "dtypes.compare.text",
     },
     # Handed to a Python that has no mpsbar.
     "dtypes.compare": set(),
-    "doctor": {"language", "core", *OWN_FILES, *THROWAWAY, "system.waiting", "ui.text", "agent.frameworks", "agent.mps_support", "agent.secrets"},
+    "doctor": {
+        "language", "core", "system.child_answers", "system.child_process", "system.installed_pythons", "system.ownership", "system.paths",
+        "system.waiting", "ui.status_table", "ui.text", "agent.frameworks", "agent.mps_support", "agent.secrets",
+    },
     # mpsbar's check of itself tries every part of it.
     "doctor.self_test": {"language", "core", "system", "workers", "desktop", "ui.text"},
-    "history": {"language", "core", *OWN_FILES},
+    "history": {"language", "core", "system.files", "system.ownership", "system.paths", "system.single_instance"},
     # One page shows what all features found.
-    "history.report": {"language", "core", *OWN_FILES, "ui.columns", "ui.text", "history", "dtypes", "doctor"},
+    "history.report": {
+        "language", "core", "system.files", "system.native_operations", "system.paths", "ui.columns", "ui.text", "history", "dtypes", "doctor",
+    },
     "action_runner": {"core", "system", "workers", "dtypes", "doctor"},
     # Part of the monitor's tick: how each process ended.
     "end_follower": {"core", "system"},
@@ -54,21 +51,19 @@ FOLDERS: dict[str, set[str]] = {
     "end_reader": {"core", "system", "end_follower", "history"},
     # Part of the monitor's tick: what is freed by itself.
     "auto_freer": {"core", "system"},
-    "monitor": {"action_runner", "auto_freer", "end_follower", "core", "system", "workers", "dtypes", "doctor", "history"},
-    "desktop": {"language", "core", "agent.frameworks", *OWN_FILES},
+    "monitor": {"action_runner", "auto_freer", "end_follower", "core", "system", "workers", "dtypes", "history"},
+    "desktop": {"core", "agent.frameworks", "system.files", "system.ownership", "system.paths"},
     # Beside the front ends: it serves what the monitor has read, to Prometheus and from other hosts.
-    "fleet": {
-        "language", "core", "agent.frameworks", "agent.secrets", *OWN_FILES, "system.waiting", "ui.columns", "ui.text", "monitor", "workers.parse",
-    },
+    "fleet": {"language", "core", "agent.frameworks", "agent.secrets", "system.files", "system.waiting", "ui.text", "workers.parse"},
     # Not the machine and the wire themselves: front ends draw what the monitor has read.
     "ui": {
-        "language", "core", *OWN_FILES, "system.settings_file", "ui.columns", "ui.process_table", "ui.text", "dtypes", "doctor", "history",
-        "history.report", "monitor", "end_reader", "desktop", "workers.environments",
+        "language", "core", "system.files", "system.native_operations", "system.paths", "system.settings_file", "system.single_instance",
+        "ui.columns", "ui.process_table", "ui.text", "dtypes", "doctor", "history.report", "monitor", "end_reader", "desktop",
+        "workers.environments",
     },
     "cli": {
-        "language", "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.process_table", "ui.text", "dtypes", "dtypes.compare",
-        "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_reader", "desktop",
-        "fleet",
+        "language", "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.process_table", "ui.status_table", "ui.text",
+        "dtypes", "dtypes.compare", "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_reader", "desktop", "fleet",
     },
     # `snapshot()` is for scripts that watch others; a worker never calls it by itself. `compare()` is imported when called.
     "__init__": {"agent", "core.snapshot", "dtypes.compare", "monitor"},
@@ -89,9 +84,9 @@ HOMES: dict[str, tuple[str, ...]] = {
     ),
     "mlx": ("cli/demo_workers/",),
     "rumps": ("ui/menubar/",),
-    "objc": ("ui/menubar/", "desktop/", "system/macos/"),
-    "AppKit": ("ui/menubar/", "desktop/", "system/macos/"),
-    "Foundation": ("ui/menubar/", "desktop/", "system/macos/"),
+    "objc": ("system/macos/",),
+    "AppKit": ("ui/menubar/", "desktop/"),
+    "Foundation": ("ui/menubar/", "desktop/"),
     "Metal": ("system/macos/",),
     "ServiceManagement": ("desktop/",),
     "UserNotifications": ("desktop/",),
@@ -117,14 +112,19 @@ ALLOWED_IN_WORKER = {
     "agent/all_backends.py": "?",
 }
 
-# Only made of what they are given. Reading this computer's clock, files, processes or settings is for others.
-PURE = re.compile(
-    r"core/.*|(.*/)?(text|verdicts|rows)\.py|ui/(bar|columns|command_rows|menu|process_rows|process_submenu|process_table)\.py"
-)
+# Only made of what they are given: `core`, the words that people read, and every module whose
+# docstring says "Pure". Reading this computer's clock, files, processes or settings is for others.
+PURE = re.compile(r"core/.*|ui/text/.*|(.*/)?(text|verdicts|rows)\.py")
 IMPURE = {
-    "asyncio", "ctypes", "glob", "io", "os", "pathlib", "platform", "psutil", "select", "shutil", "signal", "socket", "subprocess",
-    "tempfile", "threading", "time",
+    "asyncio", "atexit", "builtins", "concurrent", "ctypes", "fcntl", "fileinput", "gc", "getpass", "glob", "http", "importlib", "inspect", "io",
+    "linecache", "locale", "logging", "mmap", "multiprocessing", "os", "pathlib", "platform", "psutil", "pwd", "queue", "random", "resource",
+    "secrets", "select", "selectors", "shutil", "signal", "socket", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "time", "urllib",
+    "uuid", "webbrowser",
 }  # fmt: skip
+HARMLESS = {"io.StringIO", "pathlib.PurePath", "signal.Signals"}
+# Called, they read a file, a person's answer or the clock. A number as a local time is fine.
+IMPURE_CALLS = {"input", "open"}
+CLOCK_CALLS = {"now", "today", "utcnow"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,48 +134,110 @@ class Import:
     target: str  # dotted, absolute
 
 
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One module, parsed."""
+
+    file: str  # relative to the package
+    tree: ast.Module
+    imports: list[Import]
+
+    @property
+    def is_pure(self) -> bool:
+        says_so = re.search(r"\bPure\b", ast.get_docstring(self.tree) or "")
+        return (says_so or PURE.fullmatch(self.file)) is not None
+
+
 def find_violations(package: Path) -> list[str]:
     problems = []
-    for path in sorted(package.rglob("*.py")):
-        file = path.relative_to(package).as_posix()
-        for found in read_imports(path, file, package.name):
-            if problem := judge(found, package.name):
-                problems.append(f"{file}:{found.line} {problem}")
+    for source in read_sources(package):
+        found = find_impure_calls(source.tree) if source.is_pure else []
+        for each in source.imports:
+            impure = judge_pure(each, package.name) if source.is_pure else None
+            found.append((each.line, impure or judge(each, package.name)))
+        problems += [f"{source.file}:{line} {problem}" for line, problem in found if problem]
     return problems
 
 
-def read_imports(path: Path, file: str, package: str) -> list[Import]:
+def find_unused(package: Path) -> list[str]:
+    """What the map allows and no module needs."""
+    unused = {f"{folder} -> {there}" for folder, allowed in FOLDERS.items() for there in allowed}
+    unused |= {f"{top} in {place}" for top, places in HOMES.items() for place in places}
+    for found in (each for source in read_sources(package) for each in source.imports):
+        top, _, target = found.target.partition(".")
+        if top == package.name:
+            here = find_folder(_module(found.file))
+            unused -= {f"{here} -> {there}" for there in find_allowances(here, target)}
+        places = HOMES.get(top, ())
+        unused -= {f"{top} in {place}" for place in places if found.file.startswith(place)}
+    return sorted(unused)
+
+
+def read_sources(package: Path) -> list[Source]:
+    sources = []
+    for path in sorted(package.rglob("*.py")):
+        file = path.relative_to(package).as_posix()
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        sources.append(Source(file, tree, read_imports(tree, file, package.name)))
+    return sources
+
+
+def read_imports(tree: ast.Module, file: str, package: str) -> list[Import]:
     """Every import, also those inside functions and under TYPE_CHECKING."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    importers = _find_importers(tree)
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found += [Import(file, node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(node, file, package)
             found += [Import(file, node.lineno, f"{base}.{alias.name}") for alias in node.names]
-        elif _is_dynamic(node):
-            assert isinstance(node, ast.Call)
-            found.append(Import(file, node.lineno, str(getattr(node.args[0], "value", "?"))))
+        elif isinstance(node, ast.Call) and _name(node.func) in importers:
+            found.append(Import(file, node.lineno, _first_argument(node)))
     return found
+
+
+def judge_pure(found: Import, package: str) -> str | None:
+    top = found.target.partition(".")[0]
+    is_of_system = not found.file.startswith("system/") and _is_of(
+        found.target, f"{package}.system"
+    )
+    is_impure = top in IMPURE or is_of_system
+    if is_impure and found.target not in HARMLESS:
+        return f"is pure and may not import {found.target}"
+    return None
+
+
+def find_impure_calls(tree: ast.Module) -> list[tuple[int, str | None]]:
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return [
+        (node.lineno, f"is pure and may not call {_name(node.func)}")
+        for node in calls
+        if (isinstance(node.func, ast.Name) and node.func.id in IMPURE_CALLS)
+        or (isinstance(node.func, ast.Attribute) and node.func.attr in CLOCK_CALLS)
+    ]
 
 
 def judge(found: Import, package: str) -> str | None:
     top, _, target = found.target.partition(".")
-    is_impure = top in IMPURE or _is_of(found.target, f"{package}.system")
-    if is_impure and PURE.fullmatch(found.file) and found.target != "pathlib.PurePath":
-        return f"is pure and may not import {found.target}"
     if top != package:
         return _judge_foreign(found.file, top)
-    here = find_folder(found.file.removesuffix(".py").replace("/", "."))
+    here = find_folder(_module(found.file))
     there = find_folder(target)
     if here is None:
         return f"is in no folder of the map: {found.file.split('/')[0].removesuffix('.py')}"
     if target in ("__version__", "") or there == here:
         return None
-    # `ui` does not name `ui.text`: a folder of its own is allowed by its own name.
-    if any(_is_of(target, allowed) and find_folder(allowed) == there for allowed in FOLDERS[here]):
-        return None
-    return f"{here} may not import {target}"
+    return None if find_allowances(here, target) else f"{here} may not import {target}"
+
+
+def find_allowances(here: str | None, target: str) -> list[str]:
+    """What allows `here` this import. `ui` does not name `ui.text`: an inner folder is allowed
+    by its own name."""
+    there = find_folder(target)
+    if here is None or here == there:
+        return []
+    return [each for each in FOLDERS[here] if _is_of(target, each) and find_folder(each) == there]
 
 
 def find_folder(module: str) -> str | None:
@@ -207,8 +269,26 @@ def _absolute(node: ast.ImportFrom, file: str, package: str) -> str:
     return ".".join([*base, node.module] if node.module else base)
 
 
-def _is_dynamic(node: ast.AST) -> bool:
-    if not (isinstance(node, ast.Call) and node.args):
-        return False
-    name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-    return name in ("import_module", "__import__")
+def _module(file: str) -> str:
+    return file.removesuffix(".py").replace("/", ".")
+
+
+def _find_importers(tree: ast.Module) -> set[str]:
+    """The names by which a module is imported while the program runs, other names given here too."""
+    names = {"import_module", "__import__"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            names |= {each.asname for each in node.names if each.asname and each.name in names}
+        elif isinstance(node, ast.Assign) and _name(node.value) in names:
+            names |= {_name(target) for target in node.targets}
+    return names
+
+
+def _name(node: ast.AST) -> str:
+    return str(getattr(node, "attr", getattr(node, "id", "")))
+
+
+def _first_argument(call: ast.Call) -> str:
+    """The name of the imported module, "?" if it is no literal."""
+    named = [each.value for each in call.keywords if each.arg == "name"]
+    return str(next((getattr(each, "value", "?") for each in [*call.args, *named]), "?"))

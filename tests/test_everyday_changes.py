@@ -97,7 +97,7 @@ from mpsbar.system.macos import MacComputer
 from mpsbar.ui.menu import build_menu
 from dataclasses import replace
 from mpsbar.ui.text.machine import describe_gpu
-from mpsbar.ui.text.status import render_status
+from mpsbar.ui.status_table import render_status
 from mpsbar.ui.text.status_json import build_status
 
 mac = FakeMac(Path({library!r}))

@@ -6,13 +6,23 @@ import sys
 from pathlib import Path
 
 import pytest
-from import_map import FOLDERS, STDLIB_IN_WORKER, find_violations
+from import_map import FOLDERS, HOMES, STDLIB_IN_WORKER, find_unused, find_violations
 
 PACKAGE = Path(__file__).parents[1] / "mpsbar"
 
 
 def test_the_sources_keep_to_the_map():
     assert find_violations(PACKAGE) == []
+
+
+def test_the_map_allows_nothing_that_is_not_needed():
+    assert find_unused(PACKAGE) == []
+
+
+def test_what_the_map_allows_and_nobody_needs_is_found(monkeypatch):
+    monkeypatch.setitem(FOLDERS, "core", FOLDERS["core"] | {"cli"})
+    monkeypatch.setitem(HOMES, "rumps", (*HOMES["rumps"], "history/"))
+    assert find_unused(PACKAGE) == ["core -> cli", "rumps in history/"]
 
 
 def test_every_folder_is_in_the_map():
@@ -66,6 +76,17 @@ def test_the_worker_imports_only_the_standard_library_of_its_python():
         ),
         ("agent/server.py", "import importlib\nimportlib.import_module(name)", "may not import ?"),
         (
+            "agent/server.py",
+            "import importlib\nimportlib.import_module(name='tomli')",
+            "may not import tomli",
+        ),
+        (
+            "agent/server.py",
+            "from importlib import import_module as load\nload('tomli')",
+            "may not import tomli",
+        ),
+        ("agent/server.py", "load = __import__\nload('tomli')", "may not import tomli"),
+        (
             "core/snapshot.py",
             "from mpsbar.agent import user_folders",
             "core may not import agent.user_folders",
@@ -83,9 +104,19 @@ def test_the_worker_imports_only_the_standard_library_of_its_python():
         ("dtypes/verdicts.py", "from os import environ", "is pure and may not import os.environ"),
         (
             "ui/process_rows.py",
-            "from mpsbar.system.native_operations import read_native_operations",
+            '"""Rows. Pure."""\nfrom mpsbar.system.native_operations import read_native_operations',
             "is pure and may not import mpsbar.system.native_operations",
         ),
+        ("ui/text/wording.py", "import time", "is pure and may not import time"),
+        ("ui/text/x.py", "def f():\n    import sqlite3", "is pure and may not import sqlite3"),
+        ("dtypes/any.py", '"""A table. Pure."""\nimport os', "is pure and may not import os"),
+        ("core/x.py", "import logging", "is pure and may not import logging"),
+        ("core/x.py", "from random import random", "is pure and may not import random.random"),
+        ("core/x.py", "import urllib.request", "is pure and may not import urllib.request"),
+        ("core/x.py", "import datetime\ndatetime.datetime.now()", "is pure and may not call now"),
+        ("core/x.py", "from datetime import date\ndate.today()", "is pure and may not call today"),
+        ("core/x.py", "def f():\n    open('/x')", "is pure and may not call open"),
+        ("core/x.py", "__import__('time')", "may not import time"),
         ("workers/w.py", "from mpsbar.agent import server", "workers may not import agent.server"),
         ("workers/w.py", "from mpsbar.system import linux", "workers may not import system.linux"),
         ("dtypes/x.py", "from mpsbar.doctor import rules", "dtypes may not import doctor.rules"),
@@ -111,7 +142,7 @@ def test_the_worker_imports_only_the_standard_library_of_its_python():
         ("monitor.py", "from mpsbar.ui import menubar", "monitor may not import ui.menubar"),
         ("system/linux.py", "import Metal", "Metal may not be imported here"),
         ("system/scan.py", "import psutil", "psutil may not be imported here"),
-        ("ui/text/x.py", "import importlib\nimportlib.import_module('torch')", "torch may not be"),
+        ("ui/terminal/x.py", "import importlib\nimportlib.import_module('torch')", "torch may not"),
         ("helpers.py", "from mpsbar.core import x", "is in no folder of the map: helpers"),
     ],
 )
@@ -138,6 +169,8 @@ def test_planted_violations_are_caught(tmp_path, file, source, problem):
         ("ui/menubar/app.py", "import rumps\nfrom mpsbar.monitor import Monitor"),
         ("ui/menu.py", "from mpsbar.ui.text import wording"),
         ("core/naming.py", "from pathlib import PurePath"),
+        ("ui/text/x.py", "from datetime import datetime\ndatetime.fromtimestamp(0).astimezone()"),
+        ("dtypes/x.py", '"""A table. It reads the clock."""\nimport time'),
         ("ui/controller.py", "import time\nfrom mpsbar.system import paths"),
     ],
 )

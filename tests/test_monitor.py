@@ -42,7 +42,7 @@ from mpsbar.monitor import INTERVAL, ON_BATTERY, WATCHED, Monitor
 from mpsbar.system import paths, this_computer
 from mpsbar.system.auto_free_file import SharedAutoFree
 from mpsbar.system.platform import GpuClient
-from mpsbar.ui.text.status import render_status
+from mpsbar.ui.status_table import render_status
 from mpsbar.workers.environments import Environment, read_enabled
 from mpsbar.workers.poll import WorkerPoll
 from mpsbar.workers.request import free_worker

@@ -27,7 +27,7 @@ from mpsbar.core.settings import Settings
 from mpsbar.core.actions import Freed
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.rows import Row, UiState
-from mpsbar.ui.text.status import render_status
+from mpsbar.ui.status_table import render_status
 from mpsbar.ui.columns import explain_counters
 shown["status"] = render_status(SCENE) + "\\n" + "\\n".join(explain_counters())
 

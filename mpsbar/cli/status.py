@@ -150,7 +150,7 @@ def _render(snapshot: "Snapshot", options: argparse.Namespace) -> str:
         from mpsbar.ui.text.status_json import build_status
 
         return json.dumps(build_status(snapshot, dtypes))
-    from mpsbar.ui.text.status import render_status
+    from mpsbar.ui.status_table import render_status
 
     width = None if options.wide else line_width()
     return render_status(snapshot, is_coloured(), dtypes, width)

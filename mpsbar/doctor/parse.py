@@ -1,6 +1,6 @@
 """Parses the answers of the doctor's child process, which are not trusted, to a Device. Pure."""
 
-import signal
+from signal import Signals
 from typing import Any
 
 from mpsbar.agent.secrets import mask
@@ -96,7 +96,7 @@ def _signal_name(code: int | None) -> str | None:
     if code is None or code >= 0:
         return None
     try:
-        return signal.Signals(-code).name
+        return Signals(-code).name
     except ValueError:
         return str(-code)
 

@@ -47,7 +47,7 @@ def test_one_more_counter_is_in_json_and_in_all_tables(with_graphs):
 from mpsbar.history.report.page import build_workers
 from mpsbar.ui.columns import explain_counters
 from mpsbar.ui.process_table import build_rows, choose_columns
-from mpsbar.ui.text.status import render_table as render_status
+from mpsbar.ui.status_table import render_table as render_status
 from mpsbar.ui.text.status_json import build_status
 
 shown = build_status(snapshot)["workers"][0]

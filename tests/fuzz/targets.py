@@ -39,12 +39,12 @@ from mpsbar.system.last_words import parse_last_words
 from mpsbar.system.macos import gpu, iokit_values, report_files, sysctl
 from mpsbar.system.platform import parse_command, parse_variables
 from mpsbar.ui.menu import build_menu
+from mpsbar.ui.status_table import render_hosts, render_status
 from mpsbar.ui.text import outcomes
 from mpsbar.ui.text.alerts import say_alert_in_a_line
 from mpsbar.ui.text.fallbacks import render_fallbacks
-from mpsbar.ui.text.hosts import build_hosts, render_ends, render_hosts
+from mpsbar.ui.text.hosts import build_hosts, render_ends
 from mpsbar.ui.text.outcomes import say_limited
-from mpsbar.ui.text.status import render_status
 from mpsbar.ui.text.status_json import build_status
 from mpsbar.ui.text.status_line import build_fields, parse_format, render_line
 from mpsbar.workers.environments import EnvironmentProblem, parse_environment

@@ -15,7 +15,7 @@ import json
 from ui.text.scene_kit import SCENE
 from ui.menu_kit import APP
 from mpsbar.ui.menu import build_menu
-from mpsbar.ui.text.status import render_table
+from mpsbar.ui.status_table import render_table
 from ui.fake_monitor import FakeMonitor
 from ui.terminal.top_kit import build_series
 from ui.terminal_kit import play

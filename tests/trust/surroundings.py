@@ -29,7 +29,7 @@ from mpsbar.history.report.build import make_report
 from mpsbar.monitor import Monitor
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.text.startup import say_history
-from mpsbar.ui.text.status import render_status
+from mpsbar.ui.status_table import render_status
 from mpsbar.ui.text.status_json import build_status
 recorder.FLUSH_SECONDS = recorder._RETRY_SECONDS = 0.0
 recorder._REPORT_SECONDS = 0.0

@@ -31,7 +31,7 @@ from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.history.report.page import build_unconnected, build_workers
 from mpsbar.ui.process_table import build_rows, choose_columns
 from mpsbar.ui.terminal.order import arrange
-from mpsbar.ui.text.status import render_table as render_status
+from mpsbar.ui.status_table import render_table as render_status
 
 workers = tuple(Worker(pid, f"{pid}.py", "live", 0.0, parent=parent) for pid, parent in ((7, 41), (8, 43)))
 snapshot = Snapshot(0.0, workers, processes=(Process(9, 1.0, "x.py", ("torch",), parent=42),))

@@ -5,10 +5,10 @@ Written by the system, yet read like anybody's: cut, of another version, or not 
 
 import json
 import re
-import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from signal import Signals
 from typing import Any
 
 from mpsbar.agent.secrets import mask
@@ -257,7 +257,7 @@ def _signal(name: Any) -> int | None:
     if name == "SIGBUS":
         return 10
     try:
-        return int(signal.Signals[name]) if isinstance(name, str) else None
+        return int(Signals[name]) if isinstance(name, str) else None
     except KeyError:
         return None
 

@@ -1,4 +1,4 @@
-"""Several hosts as text, one below the other, and as JSON. Pure."""
+"""What several hosts said, in words and as JSON. Pure."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -9,38 +9,11 @@ from mpsbar.core.naming import printable
 from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.cells import Paint, plain
 from mpsbar.ui.text.fallbacks import render_fallbacks
-from mpsbar.ui.text.machine import describe_gpu, describe_machine
-from mpsbar.ui.text.status import render_table
 from mpsbar.ui.text.status_json import build_status
 
 # Of the JSON of one computer; health is in the words that the host itself sent.
 _HOST_KEYS = ("schema", "time", "machine", "workers", "processes")
-
-
-def render_hosts(
-    readings: list[HostReading], paint: Paint = plain, width: int | None = None
-) -> str:
-    return "\n\n".join(render_host(reading, paint, width) for reading in readings)
-
-
-def render_host(reading: HostReading, paint: Paint = plain, width: int | None = None) -> str:
-    status = reading.status
-    if status is None:
-        return f"{paint(reading.host, 'head')}  {say_silence(reading)}"
-    machine = status.snapshot.machine
-    lines = [f"{paint(reading.host, 'head')}  {describe_machine(machine)}"]
-    lines.append(describe_gpu(machine.gpu))
-    if reading.problem is not None:
-        lines.append(paint(say_silence(reading), "warning"))
-    elif status.level in ("warning", "critical"):
-        lines.append(paint("; ".join(status.reasons) or status.level, status.level))
-    if status.snapshot.families:
-        lines.append(render_table(status.snapshot, paint, width))
-    else:
-        lines.append(wording.found(status.snapshot))
-    return "\n".join(line for line in lines if line)
 
 
 def say_answering(readings: Sequence[HostReading]) -> str:

@@ -7,8 +7,8 @@ from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.ui.bar import build_bar
 from mpsbar.ui.process_rows import build_processes
 from mpsbar.ui.rows import UiState
+from mpsbar.ui.status_table import render_table
 from mpsbar.ui.text.progress import say_briefly, say_progress
-from mpsbar.ui.text.status import render_table
 from mpsbar.ui.text.status_json import build_status
 from mpsbar.ui.text.status_line import build_fields
 

@@ -9,8 +9,8 @@ from ui.text.scene_kit import MACHINE, SCENE, process
 from mpsbar.core.findings import Health, Reason
 from mpsbar.core.machine import Problem
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.ui.status_table import render_status
 from mpsbar.ui.text.cells import width
-from mpsbar.ui.text.status import render_status
 
 
 def test_the_status_table(check_golden):
