@@ -152,13 +152,13 @@ def parse_ended(record: Mapping[str, Any], schema: int) -> ProbeEnded:
     return cast("ProbeEnded", ended)
 
 
-def build_record(probe: Probe) -> dict[str, Any]:
-    """The probe as JSON values, for a file or a pipe; `parse_record` reads it again."""
+def build_probe_json(probe: Probe) -> dict[str, Any]:
+    """The probe as JSON values, for a file or a pipe; `parse_probe_json` reads it again."""
     return {"schema": SCHEMA, "kind": "mpsbar probe", **asdict(probe)}
 
 
-def parse_record(record: Any) -> Probe:
-    """Parse what `build_record` built; ValueError says what is wrong with it."""
+def parse_probe_json(record: Any) -> Probe:
+    """Parse what `build_probe_json` built; ValueError says what is wrong with it."""
     if not isinstance(record, dict) or record.get("kind") != "mpsbar probe":
         raise ValueError(_("not a result of mpsbar probe"))
     ended = parse_ended(record, SCHEMA)

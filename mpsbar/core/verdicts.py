@@ -263,13 +263,13 @@ def _judge_missing_record(e: EndEvidence) -> tuple[Basis, ...]:
     return ("no_last_words",) if expected and e.words is None else ()
 
 
-def build_record(verdict: EndVerdict) -> dict[str, Any]:
+def build_verdict_json(verdict: EndVerdict) -> dict[str, Any]:
     """The verdict as plain data, for the history and for --json."""
     return asdict(verdict)
 
 
-def parse_record(value: Any) -> EndVerdict | None:
-    """The inverse; None for anything that was not written by build_record."""
+def parse_verdict_json(value: Any) -> EndVerdict | None:
+    """The inverse; None for anything that was not written by build_verdict_json."""
     if not isinstance(value, Mapping) or value.get("code") not in get_args(EndCode):
         return None
     sure: Any = value.get("sure")

@@ -11,8 +11,13 @@ from typing import Any
 from mpsbar.agent import user_folders
 from mpsbar.core.errors import UserError
 from mpsbar.dtypes.deep_child import IDENTITY
-from mpsbar.dtypes.deep_results import DeepCell, DeepProbe, build_deep_cell, build_deep_record
-from mpsbar.dtypes.deep_results import parse_deep_record as parse_record
+from mpsbar.dtypes.deep_results import (
+    DeepCell,
+    DeepProbe,
+    build_deep_cell,
+    build_deep_record,
+    parse_deep_record,
+)
 from mpsbar.dtypes.results import read_record
 from mpsbar.system import paths
 from mpsbar.system.files import is_usable, read_bytes, replace_file
@@ -39,7 +44,7 @@ def write_deep_result(probe: DeepProbe) -> Path | None:
 
 
 def read_deep_result(file: Path) -> DeepProbe:
-    return read_record(file, parse_record, _LARGEST)
+    return read_record(file, parse_deep_record, _LARGEST)
 
 
 def find_deep_result() -> DeepProbe | None:

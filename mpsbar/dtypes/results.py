@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mpsbar.agent import user_folders
-from mpsbar.core.dtype_results import Probe, build_record, parse_record
+from mpsbar.core.dtype_results import Probe, build_probe_json, parse_probe_json
 from mpsbar.core.errors import UserError
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.verdicts import find_safe
@@ -38,13 +38,13 @@ def write_result(probe: Probe) -> Path | None:
         return None
     user_folders.prepare(str(file.parent))
     require_safe(file.parent)
-    record = {**build_record(probe), "safe": find_safe(probe)}
+    record = {**build_probe_json(probe), "safe": find_safe(probe)}
     replace_file(file, json.dumps(record, indent=1).encode())
     return file
 
 
 def read_result(file: Path) -> Probe:
-    return read_record(file, parse_record, _LARGEST)
+    return read_record(file, parse_probe_json, _LARGEST)
 
 
 def read_record(file: Path, parse: Callable[[Any], _Record], largest: int) -> _Record:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mpsbar.core.dtype_results import Probe, Progress, build_record
+from mpsbar.core.dtype_results import Probe, Progress, build_probe_json
 from mpsbar.core.findings import NOT_PROBED, DtypeHealth
 from mpsbar.dtypes.checks import BUGS
 from mpsbar.dtypes.headlines import find_headlines
@@ -106,7 +106,7 @@ def build_probe(
         for bug in (BUGS.get(check.name),)
     ]  # fmt: skip
     return {
-        **build_record(probe),
+        **build_probe_json(probe),
         "checks": checks,
         "safe": find_safe(probe),
         **_build_summary(probe),

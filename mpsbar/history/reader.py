@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from mpsbar.core.counters import RECORDED
 from mpsbar.core.findings import Level, Value
-from mpsbar.core.verdicts import EndVerdict, parse_record
+from mpsbar.core.verdicts import EndVerdict, parse_verdict_json
 from mpsbar.history.database import MACHINE_COLUMNS, require_files
 from mpsbar.system import paths
 from mpsbar.system.files import is_usable
@@ -258,7 +258,7 @@ def _read_events(
 
 def parse_verdict(text: str | None) -> EndVerdict | None:
     """The verdict of an end; the file may have been changed by anyone."""
-    return parse_record(_parse(text))
+    return parse_verdict_json(_parse(text))
 
 
 def _parse(details: str | None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from mpsbar.core.machine import SAME_START
 from mpsbar.core.process_tracker import ENDED_SHOWN_SECONDS, EndedPairs, Sizes, TrackedProcess
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import gpu_memory
-from mpsbar.core.verdicts import build_record
+from mpsbar.core.verdicts import build_verdict_json
 from mpsbar.history.reader import open_to_read, parse_verdict
 
 # While nothing changes, one row a minute shows that mpsbar was running.
@@ -303,10 +303,10 @@ def _describe_end(end: EndedProcess) -> tuple[int, str, str | None]:
     """When, how, and the verdict."""
     record = None
     if end.verdict is not None:
-        record = json.dumps(build_record(end.verdict))
+        record = json.dumps(build_verdict_json(end.verdict))
         if len(record) > _MAX_VERDICT:
             # The agent's record has the fallbacks too.
-            record = json.dumps(build_record(replace(end.verdict, values={}, fallbacks=None)))
+            record = json.dumps(build_verdict_json(replace(end.verdict, values={}, fallbacks=None)))
     return int(end.ended * 1000), end.how if end.was_seen else "unseen", record
 
 

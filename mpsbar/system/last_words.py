@@ -24,7 +24,7 @@ from mpsbar.core.endings import LastWords, RaisedError
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks, parse_operations
 from mpsbar.core.naming import name_process, printable
-from mpsbar.core.verdicts import build_record, parse_record
+from mpsbar.core.verdicts import build_verdict_json, parse_verdict_json
 from mpsbar.system.files import read_bytes, replace_file
 
 _NAME = re.compile(r"(\d{13})-([1-9]\d{0,9})\.json")
@@ -80,7 +80,7 @@ def note_end(end: EndedProcess) -> None:
     """
     assert end.verdict is not None
     began = end.ended if end.started is None else end.started
-    seen: dict[str, object] = {"verdict": build_record(replace(end.verdict, fallbacks=None))}
+    seen: dict[str, object] = {"verdict": build_verdict_json(replace(end.verdict, fallbacks=None))}
     if _complete(end.pid, began, seen, started=began):
         return
     record = {
@@ -194,7 +194,8 @@ def parse_last_words(record: Any) -> LastWords | None:
         None,
         _text(executable) if isinstance(executable, str) else None,
     )
-    started, verdict = _number(record.get("started"), 1e11), parse_record(record.get("verdict"))
+    started = _number(record.get("started"), 1e11)
+    verdict = parse_verdict_json(record.get("verdict"))
     fallbacks = _parse_fallbacks(record)
     is_of_parent = record.get("by_parent") is True
     if is_of_parent and verdict is None:

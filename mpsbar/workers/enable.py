@@ -179,11 +179,11 @@ def build_files(environment: Environment) -> Files:
     files[f"{info}/METADATA"] = _METADATA.encode()
     files[f"{info}/WHEEL"] = _WHEEL.encode()
     files[f"{info}/INSTALLER"] = b"mpsbar\n"
-    files[f"{info}/RECORD"] = _build_record(files, f"{info}/RECORD").encode()
+    files[f"{info}/RECORD"] = _list_files(files, f"{info}/RECORD").encode()
     return files
 
 
-def _build_record(files: Files, record: str) -> str:
+def _list_files(files: Files, record: str) -> str:
     lines = []
     for name, content in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from probe_samples import make_probe
 
-from mpsbar.core.dtype_results import Progress, build_record, parse_record
+from mpsbar.core.dtype_results import Progress, build_probe_json, parse_probe_json
 
 
 def test_read_again_it_is_the_same():
     probe = make_probe()
-    assert parse_record(json.loads(json.dumps(build_record(probe)))) == probe
+    assert parse_probe_json(json.loads(json.dumps(build_probe_json(probe)))) == probe
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,13 @@ def test_read_again_it_is_the_same():
 )  # fmt: skip
 def test_what_is_wrong_with_another(change, text):
     with pytest.raises(ValueError, match=re.escape(text)):
-        parse_record({**build_record(make_probe()), **change})
+        parse_probe_json({**build_probe_json(make_probe()), **change})
 
 
 def test_a_field_of_another_kind_is_not_known():
-    record = {**build_record(make_probe()), "torch": 7, "cells": [{"operation": "add"}, 3, {"operation": "a", "dtype": "b", "state": "odd"}],
+    record = {**build_probe_json(make_probe()), "torch": 7, "cells": [{"operation": "add"}, 3, {"operation": "a", "dtype": "b", "state": "odd"}],
               "checks": "none", "memory": True, "time": "now", "new": {}}  # fmt: skip
-    probe = parse_record(record)
+    probe = parse_probe_json(record)
     assert (probe.torch, probe.memory, probe.time, probe.checks) == (None, None, None, ())
     assert [(cell.operation, cell.state) for cell in probe.cells] == [("a", "unknown")]
 
@@ -46,22 +46,22 @@ def test_anything_is_read_or_refused(value):
     for record in (
         value,
         {
-            **build_record(make_probe(cells=(), checks=())),
+            **build_probe_json(make_probe(cells=(), checks=())),
             "cells": value,
             "torch": value,
             "memory": value,
         },
     ):
         try:
-            probe = parse_record(record)
+            probe = parse_probe_json(record)
         except ValueError:
             continue
         assert isinstance(probe.cells, tuple)
 
 
 def test_names_are_fit_to_be_shown():
-    probe = parse_record(
-        {**build_record(make_probe()), "python": "/bin/\x1b[31mred", "torch": "2\n3"}
+    probe = parse_probe_json(
+        {**build_probe_json(make_probe()), "python": "/bin/\x1b[31mred", "torch": "2\n3"}
     )
     assert probe.python == "/bin/\N{REPLACEMENT CHARACTER}[31mred"
     assert probe.torch == "2 3"

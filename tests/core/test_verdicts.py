@@ -20,7 +20,7 @@ from mpsbar.core.endings import (
     SystemReports,
 )
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
-from mpsbar.core.verdicts import build_record, judge_end, parse_record
+from mpsbar.core.verdicts import build_verdict_json, judge_end, parse_verdict_json
 
 MPS = (
     "MPS backend out of memory (MPS allocated: 20.00 GiB, other allocations: 512.00 MiB, max allowed: "
@@ -211,7 +211,7 @@ def test_no_verdict_is_more_certain_than_its_evidence(evidence):
         raise AssertionError("a status was made up")
     if verdict.code == "killed_for_memory" and verdict.sure == "known":
         assert evidence.reports.jetsam or (evidence.status and evidence.status.jetsam)
-    assert parse_record(build_record(verdict)) == verdict or verdict.values
+    assert parse_verdict_json(build_verdict_json(verdict)) == verdict or verdict.values
     advise_end(verdict, 7)
 
 
@@ -222,13 +222,15 @@ def test_no_verdict_is_more_certain_than_its_evidence(evidence):
     )
 )
 def test_a_record_that_is_none_is_refused(value):
-    assert parse_record(value) is None
+    assert parse_verdict_json(value) is None
 
 
 def test_a_record_of_the_history_is_cleaned():
     verdict = judge_end(EndEvidence(status=CODE_1, words=words("ValueError", "x")))
-    record = build_record(replace(verdict, values={"text": "\x1b[2J hf_abcdefghijklmnop", "n": 1}))
-    read = parse_record(record | {"basis": ["exit_status", "guess", 7]})
+    record = build_verdict_json(
+        replace(verdict, values={"text": "\x1b[2J hf_abcdefghijklmnop", "n": 1})
+    )
+    read = parse_verdict_json(record | {"basis": ["exit_status", "guess", 7]})
     assert read.values["text"].isprintable()
     assert "hf_" not in read.values["text"]
     assert read.basis == ("exit_status",)
@@ -254,7 +256,9 @@ def test_a_torch_that_does_not_raise_when_the_gpu_failed_is_named(torch, is_advi
                          (signal(6), "")):  # fmt: skip
         given = {"words": words("RuntimeError", text)} if text else {"gpu_reset": True}
         verdict = judge_end(EndEvidence(status=status, torch=torch, **given))
-        kept = parse_record(json.loads(json.dumps(build_record(verdict))))  # as in the history
+        kept = parse_verdict_json(
+            json.loads(json.dumps(build_verdict_json(verdict)))
+        )  # as in the history
         (found,) = [a for a in advise_end(kept, 7) if a.code == "torch_that_raises"] or [None]
         assert (found is not None) is is_advised
         assert found is None or found.values == {"version": torch}
@@ -302,7 +306,7 @@ def test_what_ran_on_the_cpu_is_kept_with_the_verdict():
         words = LastWords(7, 1.0, 2.0, fallbacks=found)
         verdict = judge_end(EndEvidence(status=ExitStatus(code=0), is_connected=True, words=words))
         assert verdict.fallbacks == found
-        assert parse_record(json.loads(json.dumps(build_record(verdict)))) == verdict
+        assert parse_verdict_json(json.loads(json.dumps(build_verdict_json(verdict)))) == verdict
     plain = judge_end(EndEvidence(status=ExitStatus(code=0), words=LastWords(7, 1.0, 2.0)))
     assert plain.fallbacks is None
-    assert parse_record(build_record(plain)) == plain
+    assert parse_verdict_json(build_verdict_json(plain)) == plain

@@ -229,9 +229,9 @@ def test_the_latest_result_is_read_again_only_when_something_may_have_changed(fo
 
 def test_a_result_is_parsed_once_and_again_when_it_was_rewritten(monkeypatch):
     write_result(here())
-    parsed, parse = [], results.parse_record
+    parsed, parse = [], results.parse_probe_json
     monkeypatch.setattr(
-        results, "parse_record", lambda record: parsed.append(record) or parse(record)
+        results, "parse_probe_json", lambda record: parsed.append(record) or parse(record)
     )
     now = [0.0]
     last = LatestResult(lambda: now[0])

@@ -5,7 +5,7 @@ import json
 import pytest
 from probe_samples import BAD, make_probe
 
-from mpsbar.core.dtype_results import Progress, parse_record
+from mpsbar.core.dtype_results import Progress, parse_probe_json
 from mpsbar.dtypes.summary import (
     build_dtypes,
     build_probe,
@@ -63,7 +63,7 @@ def test_progress():
 
 def test_json_is_the_whole_and_can_be_compared_with_later():
     record = json.loads(json.dumps(build_probe(BAD, find_changes(make_probe(), BAD))))
-    assert parse_record(record) == BAD
+    assert parse_probe_json(record) == BAD
     assert record["headline"].startswith("WRONG RESULTS")
     assert record["verdicts"]["float16"] == {
         "verdict": "limited", "why": "wrong results in matmul, linear", "expected": "supported", "guides": "limited",

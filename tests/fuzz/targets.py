@@ -13,7 +13,7 @@ from mpsbar.agent import methods, protocol
 from mpsbar.agent.secrets import mask, shorten_command
 from mpsbar.core import toml
 from mpsbar.core.alerts import Alerts
-from mpsbar.core.dtype_results import parse_record
+from mpsbar.core.dtype_results import parse_probe_json
 from mpsbar.core.fallbacks import Fallbacks, complete_by_profile, merge_operations, parse_profile
 from mpsbar.core.findings import Health
 from mpsbar.core.health import judge
@@ -24,7 +24,7 @@ from mpsbar.core.settings import KEYS, parse_text, parse_values
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.torch_facts import NativeOperations, judge_settings, mask_settings
 from mpsbar.core.trends import Trends
-from mpsbar.core.verdicts import parse_record as parse_verdict
+from mpsbar.core.verdicts import parse_verdict_json
 from mpsbar.doctor.parse import parse_device
 from mpsbar.dtypes.deep_results import parse_deep_record
 from mpsbar.dtypes.deep_text import render_csv, render_deep
@@ -191,7 +191,7 @@ def fuzz_other_pythons(data: bytes) -> None:
         assert environment.site.is_absolute() and environment.prefix.isprintable()
     parse_device("p", [answer] if answer else [], data, None)
     with suppress(ValueError):
-        parse_record(answer)
+        parse_probe_json(answer)
 
 
 def fuzz_history(data: bytes) -> None:
@@ -294,8 +294,8 @@ def fuzz_last_words(data: bytes) -> None:
     for record in (value, right | fields):
         words = parse_last_words(record)
         assert words is None or (words.name.isprintable() and words.pid > 0)
-    parse_verdict(value)
-    parse_verdict({"code": "crashed", "sure": "sure", "values": fields} | fields)
+    parse_verdict_json(value)
+    parse_verdict_json({"code": "crashed", "sure": "sure", "values": fields} | fields)
 
 
 def fuzz_linux_reports(data: bytes) -> None:
