@@ -1,6 +1,7 @@
 """Actions a person may ask for, and their outcomes, as data; ui/text has the words. Pure."""
 
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Literal, TypeVar
 
 FreeState = Literal[
@@ -83,11 +84,6 @@ class Connect:
 
 
 @dataclass(frozen=True, slots=True)
-class AskPython:
-    """Let the person name an interpreter to connect."""
-
-
-@dataclass(frozen=True, slots=True)
 class InspectPythons:
     """Inspect torch in the Pythons of this user, for a bug report."""
 
@@ -95,11 +91,6 @@ class InspectPythons:
 @dataclass(frozen=True, slots=True)
 class ProbeDtypes:
     """Measure which dtypes work here, in the first Python with torch."""
-
-
-@dataclass(frozen=True, slots=True)
-class CancelProbe:
-    """End a running probe; what it has measured is kept."""
 
 
 # --- performed by the front end itself
@@ -157,34 +148,17 @@ class StartAtLogin:
     on: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ShowProfiling:
-    """Explain how to find out where the time goes."""
+class Command(Enum):
+    """What needs no more to be said: there is one of each."""
 
-
-@dataclass(frozen=True, slots=True)
-class OpenReport:
-    """Write the report and open it in the browser."""
-
-
-@dataclass(frozen=True, slots=True)
-class InstallCommand:
-    """Link the app's `mpsbar` command into a folder that the person chooses."""
-
-
-@dataclass(frozen=True, slots=True)
-class ShowAbout:
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class ExplainDelivery:
-    """Explain why alerts may not be seen, and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Quit:
-    pass
+    ASK_PYTHON = auto()  # let the person name an interpreter to connect
+    CANCEL_PROBE = auto()  # end a running probe; what it has measured is kept
+    OPEN_REPORT = auto()  # write the report and open it in the browser
+    SHOW_PROFILING = auto()  # how to find out where the time goes
+    INSTALL_COMMAND = auto()  # link the app's `mpsbar` into a folder that the person chooses
+    SHOW_ABOUT = auto()
+    EXPLAIN_DELIVERY = auto()  # why alerts may not be seen, and what to do
+    QUIT = auto()
 
 
 Asked = (
@@ -192,22 +166,8 @@ Asked = (
     | ProbeDtypes
 )  # fmt: skip
 Action = (
-    Asked
-    | CancelProbe
-    | Copy
-    | WatchEnd
-    | AskLimit
-    | AskPython
-    | SetAutoFree
-    | Choose
-    | StartAtLogin
-    | ShowProfiling
-    | OpenReport
-    | InstallCommand
-    | ShowAbout
-    | ExplainDelivery
-    | Quit
-)
+    Asked | Copy | WatchEnd | AskLimit | SetAutoFree | Choose | StartAtLogin | Command
+)  # fmt: skip
 
 
 # --- outcomes

@@ -3,16 +3,10 @@
 from collections.abc import Iterator
 
 from mpsbar.core.actions import (
-    AskPython,
     Choose,
+    Command,
     Connect,
-    ExplainDelivery,
     InspectPythons,
-    InstallCommand,
-    OpenReport,
-    Quit,
-    ShowAbout,
-    ShowProfiling,
     StartAtLogin,
 )
 from mpsbar.core.addresses import ExportState
@@ -43,12 +37,12 @@ def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
         _build_connect(snapshot, ui_state),
         *_recent_alerts(snapshot, ui_state.delivery),
         *_export_problem(ui_state),
-        Row("report", report, actions=() if ui_state.is_reporting else (OpenReport(),)),
-        Row("profile", _("How to Profile…"), actions=(ShowProfiling(),)),
+        Row("report", report, actions=() if ui_state.is_reporting else (Command.OPEN_REPORT,)),
+        Row("profile", _("How to Profile…"), actions=(Command.SHOW_PROFILING,)),
         Row("diagnostics", diagnostics, actions=() if collecting else (InspectPythons(),)),
         Row("settings", _("Settings"), children=tuple(_settings(ui_state))),
-        Row("about", _("About mpsbar"), actions=(ShowAbout(),)),
-        Row("quit", _("Quit mpsbar"), actions=(Quit(),), shortcut="q"),
+        Row("about", _("About mpsbar"), actions=(Command.SHOW_ABOUT,)),
+        Row("quit", _("Quit mpsbar"), actions=(Command.QUIT,), shortcut="q"),
     )
 
 
@@ -59,7 +53,7 @@ def _recent_alerts(snapshot: Snapshot, delivery: str) -> Iterator[Row]:
         return
     if delivery in ("script", "failed"):
         text = _("Alerts May Not Be Visible…")
-        yield Row("delivery", text, actions=(ExplainDelivery(),))
+        yield Row("delivery", text, actions=(Command.EXPLAIN_DELIVERY,))
     newest = alerts[: -_MAX_ALERTS - 1 : -1]
     children = tuple(_recent_alert(event, snapshot.time) for event in newest)
     yield Row("recent", _("Recent Alerts"), children=children)
@@ -92,7 +86,7 @@ def _settings(ui_state: UiState) -> Iterator[Row]:
     if ui_state.login is not None:
         yield _login(ui_state.login)
     if ui_state.has_tool:
-        yield Row("command", _("Install Command Line Tool…"), actions=(InstallCommand(),))
+        yield Row("command", _("Install Command Line Tool…"), actions=(Command.INSTALL_COMMAND,))
 
 
 def _bar(settings: Settings) -> Iterator[Row]:
@@ -147,7 +141,7 @@ def _alerts(ui_state: UiState) -> Iterator[Row]:
     settings = ui_state.settings
     if ui_state.delivery == "off":
         text = _("Notifications Are Off in System Settings…")
-        yield Row("delivery-off", text, actions=(ExplainDelivery(),))
+        yield Row("delivery-off", text, actions=(Command.EXPLAIN_DELIVERY,))
     choice = Choose("alerts", not settings.alerts)
     yield Row("alerts-on", _("Show Notifications"), actions=(choice,), is_checked=settings.alerts)
     for cause in ALERT_CAUSES:
@@ -224,4 +218,4 @@ def _list_pythons(key: str, snapshot: Snapshot, ui_state: UiState) -> tuple[Row,
                 is_checked=python in enabled,
             )
         )
-    return (*rows, Row(f"{key}-other", _("Other…"), actions=(AskPython(),)))
+    return (*rows, Row(f"{key}-other", _("Other…"), actions=(Command.ASK_PYTHON,)))

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from mpsbar.core.actions import (
     Action,
     AskLimit,
-    AskPython,
     CancelFree,
-    CancelProbe,
     Choose,
+    Command,
     Connect,
     Connected,
     Copy,
@@ -25,7 +24,6 @@ from mpsbar.core.actions import (
     InspectPythons,
     Limit,
     Limited,
-    OpenReport,
     ProbeDtypes,
     SetAutoFree,
     StartAtLogin,
@@ -148,7 +146,7 @@ class Controller:
                 self._limit(action)
             case AskLimit():
                 self._ask_limit(action)
-            case AskPython():
+            case Command.ASK_PYTHON:
                 self._ask_python()
             case SetAutoFree():
                 self._monitor.set_auto_free(action)
@@ -158,12 +156,12 @@ class Controller:
                 self._connect(action)
             case ProbeDtypes():
                 self._probe(action)
-            case CancelProbe():
+            case Command.CANCEL_PROBE:
                 self._monitor.cancel_probe()
             case InspectPythons():
                 future = self._monitor.perform(action)
                 self._follow(_("Copy Diagnostics"), future, self._copy_diagnostics)
-            case OpenReport():
+            case Command.OPEN_REPORT:
                 self._open_report()
             case Copy(text):
                 self.front_end.copy(text)
@@ -305,12 +303,7 @@ class Controller:
         budget = find_budget(snapshot, (worker,))
         if action.limit is not None:
             limit = Limit(action.pid, action.limit, action.started)
-
-            def confirm(button: int) -> None:
-                if button == 0:
-                    self._limit(limit)
-
-            self.front_end.ask(dialogs.ask_limit(worker, action.limit), confirm)
+            self._confirm(dialogs.ask_limit(worker, action.limit), lambda: self._limit(limit))
             return
 
         def on_answer(text: str) -> None:
@@ -329,22 +322,20 @@ class Controller:
             self.front_end.tell(notice, f"tensors-{outcome.pid}")
 
     def _stop(self, action: Stop) -> None:
-        def stop(button: int) -> None:
-            if button == 0:
-                self._follow(_("Stop"), self._monitor.perform(action), self._tell_stopped)
+        def stop() -> None:
+            self._follow(_("Stop"), self._monitor.perform(action), self._tell_stopped)
 
-        self.front_end.ask(dialogs.ask_stop(action), stop)
+        self._confirm(dialogs.ask_stop(action), stop)
 
     def _tell_stopped(self, outcome: Stopped) -> None:
         _log.info("stop %s: %s", outcome.pid, outcome.state)
         self.front_end.tell(dialogs.tell_stopped(outcome), f"stopped-{outcome.pid}")
 
     def _connect(self, action: Connect) -> None:
-        def connect(button: int) -> None:
-            if button == 0:
-                self._follow(_("Connect"), self._monitor.perform(action), self._show_connected)
+        self._confirm(dialogs.ask_connect(action), lambda: self._connect_python(action))
 
-        self.front_end.ask(dialogs.ask_connect(action), connect)
+    def _connect_python(self, action: Connect) -> None:
+        self._follow(_("Connect"), self._monitor.perform(action), self._show_connected)
 
     def _show_connected(self, outcome: Connected) -> None:
         _log.info("connect %s: %s", outcome.python, outcome.state)
@@ -355,8 +346,7 @@ class Controller:
         def on_answer(typed: str) -> None:
             python = Path(typed.strip()).expanduser()
             if python.is_absolute() and python.is_file():
-                action = Connect(str(python))
-                self._follow(_("Connect"), self._monitor.perform(action), self._show_connected)
+                self._connect_python(Connect(str(python)))
             else:
                 self._ask_python(typed, dialogs.say_no_python(typed))
 
@@ -373,17 +363,16 @@ class Controller:
     def _probe(self, action: ProbeDtypes) -> None:
         """Ask before a run is disturbed; refuse when memory is about to run out."""
 
-        def probe(button: int) -> None:
-            if button == 0:
-                self._follow(_("Run dtype Probe"), self._monitor.perform(action), self._tell_probed)
+        def probe() -> None:
+            self._follow(_("Run dtype Probe"), self._monitor.perform(action), self._tell_probed)
 
         objections = find_objections(self._monitor.latest)
         if not objections:
-            probe(0)
+            probe()
         elif objections[0].is_refusal:
             self.front_end.ask(dialogs.refuse_probe(objections[0].text), lambda _: None)
         else:
-            self.front_end.ask(dialogs.ask_probe(objections[0].text), probe)
+            self._confirm(dialogs.ask_probe(objections[0].text), probe)
 
     def _tell_probed(self, probe: Probe) -> None:
         text = say_headline(probe) if probe.cells else say_end(probe)
@@ -464,6 +453,15 @@ class Controller:
         if ui_state != self.ui_state:
             self.ui_state = ui_state
             self.front_end.changed()
+
+    def _confirm(self, question: dialogs.Dialog, do: Callable[[], None]) -> None:
+        """Ask the person; the first button does it, the others change nothing."""
+
+        def on_answer(button: int) -> None:
+            if button == 0:
+                do()
+
+        self.front_end.ask(question, on_answer)
 
     def _follow(self, what: str, future: "Future[_T]", then: Callable[[_T], None]) -> None:
         """Call `then` with the result on the main thread, once there is one."""

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from mpsbar.core.actions import CancelProbe, Free, ProbeDtypes
+from mpsbar.core.actions import Command, Free, ProbeDtypes
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.summary import build_rows, say_headline, say_progress
@@ -81,7 +81,7 @@ def _dtypes(probe: Probe | None) -> Row:
 def _probe(snapshot: Snapshot) -> Row:
     if snapshot.probing is not None:
         text = _("{progress}  (Cancel)").format(progress=say_progress(snapshot.probing))
-        return Row("probe", text, actions=(CancelProbe(),))
+        return Row("probe", text, actions=(Command.CANCEL_PROBE,))
     if ProbeDtypes() in snapshot.pending:
         return Row("probe", _("Probing…"))
     tip = _("Runs small computations in a connected process's Python, at the lowest priority.")

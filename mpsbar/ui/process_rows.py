@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from mpsbar.core.actions import Copy, OpenReport
+from mpsbar.core.actions import Command, Copy
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Family, Snapshot, Worker
@@ -48,7 +48,7 @@ def _build_rows(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
         ended = (_ended(process, snapshot.time, ui_state) for process in snapshot.ended[:left])
         return (*rows, *ended)
     more = _("{n} More…").format(n=len(rows) - most + 1)
-    actions = (OpenReport(),) if ui_state.is_clickable else ()
+    actions = (Command.OPEN_REPORT,) if ui_state.is_clickable else ()
     tip = _("See them all in the report.")
     last = Row("more", more, actions=actions, tooltip=tip)
     return (*rows[: most - 1], last)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from samples import make_snapshot
 from ui.menu_kit import APP, rows, worker
 
-from mpsbar.core.actions import Choose, OpenReport, WatchEnd
+from mpsbar.core.actions import Choose, Command, WatchEnd
 from mpsbar.core.settings import Settings
 from mpsbar.ui.menu import build_menu
 
@@ -13,7 +13,7 @@ from mpsbar.ui.menu import build_menu
 def test_a_report_being_made_is_reported():
     found = rows(build_menu(make_snapshot(), replace(APP, is_reporting=True)))
     assert (found["report"].text, found["report"].actions) == ("Creating Report…", ())
-    assert rows(build_menu(make_snapshot(), APP))["report"].actions == (OpenReport(),)
+    assert rows(build_menu(make_snapshot(), APP))["report"].actions == (Command.OPEN_REPORT,)
 
 
 def test_settings_show_what_is_chosen():

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from samples import SERVE, make_snapshot, make_training
 
-from mpsbar.core.actions import AskPython, Choose, Connect, StartAtLogin
+from mpsbar.core.actions import Choose, Command, Connect, StartAtLogin
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
 from mpsbar.core.machine import Problem
@@ -38,7 +38,7 @@ def test_the_welcome_of_the_first_run():
     assert [row.actions for row in connect.children] == [
         (Connect("/v/bin/python"),),
         (Connect("/w/bin/python"),),
-        (AskPython(),),
+        (Command.ASK_PYTHON,),
     ]
     assert login.actions == (StartAtLogin(True),)
     assert alerts.actions == (Choose("alerts", False),)

@@ -14,6 +14,7 @@ from worker_kit import TIMEOUT, wait_for
 from mpsbar.cli import main, probe
 from mpsbar.core.actions import (
     AutoFreeRule,
+    Command,
     Connect,
     Connected,
     FindTensors,
@@ -22,9 +23,7 @@ from mpsbar.core.actions import (
     InspectPythons,
     Limit,
     Limited,
-    OpenReport,
     ProbeDtypes,
-    Quit,
     SetAutoFree,
     Stop,
     Stopped,
@@ -439,7 +438,7 @@ def test_the_report_is_made_once_and_opened(play, is_opened):
         p.controller.front_end.open = lambda file: opened.append(file) or is_opened
         await p.do("report")
         assert p.controller.ui_state.is_reporting
-        p.controller.perform(OpenReport())  # as from a row that is a moment old
+        p.controller.perform(Command.OPEN_REPORT)  # as from a row that is a moment old
         assert asked(p) == [InspectPythons()]
         await p.end(0, DoctorReport(MAC))
         await p.wait_for(lambda: opened and not p.controller.ui_state.is_reporting)
@@ -512,7 +511,7 @@ def test_a_front_end_without_an_action_of_the_app_says_so():
     failures = []
     front_end = SimpleNamespace(tell_failure=lambda what, error: failures.append((what, error)))
     controller = Controller(FakeMonitor(SEEN), front_end, UiState(settings=Settings()))
-    controller.click(Row("quit", "Quit mpsbar…", actions=(Quit(),)))
+    controller.click(Row("quit", "Quit mpsbar…", actions=(Command.QUIT,)))
     controller.close()
     ((what, error),) = failures
     assert what == "Quit mpsbar"

@@ -8,13 +8,13 @@ from ui.text.scene_kit import MACHINE, SCENE
 
 from mpsbar.core.actions import (
     Choose,
+    Command,
     Connect,
     Copy,
     FindTensors,
     Free,
     Freed,
     InspectPythons,
-    Quit,
     StartAtLogin,
     Stop,
     WatchEnd,
@@ -56,7 +56,7 @@ def test_each_row_asks_for_its_own():
     assert found["bar-gpu"].actions == (Choose("bar", "gpu"),)
     assert found["interval-5"].actions == (Choose("interval", 5.0),)
     assert found["login"].actions == (StartAtLogin(True),)
-    assert (found["quit"].actions, found["quit"].shortcut) == ((Quit(),), "q")
+    assert (found["quit"].actions, found["quit"].shortcut) == ((Command.QUIT,), "q")
 
 
 def test_what_is_under_way_cannot_be_clicked_again():

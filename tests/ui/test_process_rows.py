@@ -6,7 +6,7 @@ import pytest
 from samples import GB, make_snapshot
 from ui.menu_kit import APP, MAX_ROWS, rows, worker
 
-from mpsbar.core.actions import Freed, OpenReport, Tensors
+from mpsbar.core.actions import Command, Freed, Tensors
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.verdicts import EndVerdict
 from mpsbar.ui.menu import build_menu
@@ -42,7 +42,7 @@ def test_more_workers_than_fit():
     section = build_menu(make_snapshot(*many), APP).sections[2]
     assert len(section) == MAX_ROWS
     assert (section[-1].key, section[-1].text) == ("more", "7 More…")
-    assert section[-1].actions == (OpenReport(),)
+    assert section[-1].actions == (Command.OPEN_REPORT,)
     assert build_menu(make_snapshot(*many)).sections[2][-1].actions == ()  # nobody to click
     exactly = build_menu(make_snapshot(*many[: MAX_ROWS - 1]), APP).sections[2]
     assert exactly[-1].key == f"worker-{100 + MAX_ROWS - 2}"

@@ -13,11 +13,7 @@ import rumps
 from mpsbar import __version__
 from mpsbar.core.actions import (
     Action,
-    ExplainDelivery,
-    InstallCommand,
-    Quit,
-    ShowAbout,
-    ShowProfiling,
+    Command,
 )
 from mpsbar.desktop import command_line_link
 from mpsbar.desktop.programs import (
@@ -104,9 +100,9 @@ def quit_app(_controller: Controller) -> None:
 
 
 APP_COMMANDS: dict[Action, Callable[[Controller], None]] = {
-    ShowProfiling(): _when_closed(_("How to Profile"), show_profiling),
-    InstallCommand(): _when_closed(_("Install Command Line Tool"), install_command),
-    ShowAbout(): _when_closed(_("About mpsbar"), show_about),
-    ExplainDelivery(): _when_closed(_("Open Notification Settings"), show_delivery),
-    Quit(): quit_app,
+    Command.SHOW_PROFILING: _when_closed(_("How to Profile"), show_profiling),
+    Command.INSTALL_COMMAND: _when_closed(_("Install Command Line Tool"), install_command),
+    Command.SHOW_ABOUT: _when_closed(_("About mpsbar"), show_about),
+    Command.EXPLAIN_DELIVERY: _when_closed(_("Open Notification Settings"), show_delivery),
+    Command.QUIT: quit_app,
 }

@@ -39,27 +39,23 @@ class MenuBarFrontEnd:
         self._notifier, self._on_change = notifier, on_change
 
     def ask(self, question: Dialog, answer: Callable[[int], None]) -> None:
-        call_when_free(self._ask, question, answer)
+        call_when_free(self._attempt, question, lambda: answer(ask(question)))
 
-    def _ask(self, question: Dialog, answer: Callable[[int], None]) -> None:
+    def ask_text(self, question: Dialog, text: str, answer: Callable[[str], None]) -> None:
+        def ask_and_answer() -> None:
+            typed = ask_text(question, text)
+            if typed is not None:
+                answer(typed)
+
+        call_when_free(self._attempt, question, ask_and_answer)
+
+    def _attempt(self, question: Dialog, ask_and_answer: Callable[[], None]) -> None:
         try:
-            answer(ask(question))
+            ask_and_answer()
         except Exception as error:  # noqa: BLE001 - the click that asked is long over
             what = question.title.rstrip("?")
             _log.exception("%s failed", what)
             self.tell_failure(what, error)
-
-    def ask_text(self, question: Dialog, text: str, answer: Callable[[str], None]) -> None:
-        call_when_free(self._ask_text, question, text, answer)
-
-    def _ask_text(self, question: Dialog, text: str, answer: Callable[[str], None]) -> None:
-        try:
-            typed = ask_text(question, text)
-            if typed is not None:
-                answer(typed)
-        except Exception as error:  # noqa: BLE001 - the click that asked is long over
-            _log.exception("%s failed", question.title)
-            self.tell_failure(question.title, error)
 
     def tell(self, notice: Notice, key: str) -> None:
         if notice.kind == "detail":
