@@ -10,7 +10,7 @@ from mpsbar.ui.text import findings, progress, wording
 _FIGURE_SPACE = "\N{FIGURE SPACE}"
 _SIZE_WIDTH, _PERCENT_WIDTH = len("99.9 GB"), len("100%")
 # Different without colour too; hollow while nothing is known.
-_DOTS = {"ok": "●", "warning": "▲", "critical": "■", "unknown": "○"}
+DOTS = {"ok": "●", "warning": "▲", "critical": "■", "unknown": "○"}
 _MARKS = {"warning": "!", "critical": "‼"}
 
 
@@ -31,7 +31,7 @@ def _shape(health: Health) -> str:
 
 def _text(snapshot: Snapshot, shows: str, shape: str) -> str:
     if shows == "dot":
-        return _DOTS[shape]
+        return DOTS[shape]
     text = ""
     if shows == "memory" and snapshot.held is not None:
         text = wording.size(snapshot.held).rjust(_SIZE_WIDTH, _FIGURE_SPACE)

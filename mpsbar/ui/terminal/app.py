@@ -39,7 +39,6 @@ from mpsbar.ui.terminal.row_actions import RowActions
 from mpsbar.ui.terminal.screens import DetailScreen, LiveScreen, TableScreen, TextScreen
 from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.table import ProcessTable, say_why_empty
-from mpsbar.ui.terminal.themes import setting_name
 
 _WIDE = 110
 _SETTLED_SECONDS = 1.0
@@ -261,11 +260,10 @@ class TerminalApp(BaseApp):
 
     def take_theme(self, theme: object) -> None:
         super().take_theme(theme)
-        name = setting_name(getattr(theme, "name", ""))
-        if name is not None and name != self.state.ui_state.settings.theme:
-            self._controller.perform(Choose("theme", name))
         self._rewrite_log()
-        self._show()
+
+    def save_theme(self, name: str) -> None:
+        self._controller.perform(Choose("theme", name))
 
     def _take(self) -> None:
         self.state.update(self._monitor.latest)

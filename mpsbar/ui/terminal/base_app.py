@@ -26,6 +26,7 @@ from mpsbar.ui.terminal.themes import (
     Palette,
     build_defaults,
     make_palette,
+    setting_name,
     theme_name,
 )
 
@@ -127,6 +128,7 @@ class BaseApp(App[None]):
         for theme in THEMES:
             self.register_theme(theme)
         self.theme = theme_name(settings.theme)
+        self._saved_theme: str = settings.theme
 
     def get_default_screen(self) -> MainScreen:
         return MainScreen()
@@ -154,8 +156,17 @@ class BaseApp(App[None]):
         """Brings every widget up to date."""
         raise NotImplementedError
 
-    def take_theme(self, _theme: object) -> None:
+    def save_theme(self, name: str) -> None:
+        """Keeps a theme that the person chose, as the setting `theme`."""
+        raise NotImplementedError
+
+    def take_theme(self, theme: object) -> None:
         self._palette = None
+        name = setting_name(getattr(theme, "name", ""))
+        if name is not None and name != self._saved_theme:
+            self._saved_theme = name
+            self.save_theme(name)
+        self._show()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Returns whether a key is offered: none of the tables' keys while another screen is over

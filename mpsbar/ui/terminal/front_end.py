@@ -11,7 +11,7 @@ from mpsbar.desktop.programs import open_file
 from mpsbar.ui.terminal.drawing import make_text
 from mpsbar.ui.terminal.screens import AskScreen, FieldScreen
 from mpsbar.ui.terminal.state import Note, TerminalState
-from mpsbar.ui.terminal.themes import Palette
+from mpsbar.ui.terminal.themes import LEVEL_STYLES, Palette
 from mpsbar.ui.text.cells import width
 from mpsbar.ui.text.dialogs import Dialog, Notice
 
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 _MIN_WRAPPED = 3  # lines: in fewer of the log, one long line would hide the others
 _LENGTH_OF_TIME = 9  # and the space after it
-_STYLES = {"ok": "success", "warning": "warning", "critical": "error"}
 
 
 class TerminalFrontEnd:
@@ -97,7 +96,7 @@ class NoteLog(RichLog):
     def _render_note(self, note: Note, palette: Palette) -> Text:
         text = Text.assemble(
             make_text(f"{note.time} ", palette.style("quiet")),
-            make_text(note.text, palette.style(_STYLES.get(note.level, ""))),
+            make_text(note.text, palette.style(LEVEL_STYLES.get(note.level, ""))),
         )
         text.no_wrap = self._is_low
         if text.no_wrap:

@@ -9,15 +9,12 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import MachineSeries, Point
 from mpsbar.dtypes.summary import say_headline, say_progress
 from mpsbar.language import _
-from mpsbar.ui.bar import build_bar
+from mpsbar.ui.bar import DOTS, build_bar
 from mpsbar.ui.terminal.drawing import draw_history, draw_load, make_text
-from mpsbar.ui.terminal.themes import Palette
+from mpsbar.ui.terminal.themes import LEVEL_STYLES, Palette
 from mpsbar.ui.text import cells, findings, wording
 from mpsbar.ui.text.machine import describe_machine_briefly
 
-# Different without colour too; hollow while nothing is known.
-_MARKS = {"ok": "●", "warning": "▲", "critical": "■", "unknown": "○"}
-_STYLES = {"ok": "success", "warning": "warning", "critical": "error"}
 _PRESSURES = {"normal": 0, "warning": 1, "critical": 2}
 _HISTORY = 8
 _LABEL = 9
@@ -52,8 +49,8 @@ def render_head(snapshot: Snapshot, width: int, height: int, palette: Palette) -
 def _render_health(snapshot: Snapshot, width: int, palette: Palette) -> Text:
     shape = build_bar(snapshot).shape
     words = findings.say_health(snapshot.health, snapshot.names)
-    style = palette.style(_STYLES.get(shape, "quiet"), bold=shape in ("warning", "critical"))
-    left = make_text(f"{_MARKS.get(shape, '○')} {words}", style)
+    style = palette.style(LEVEL_STYLES.get(shape, "quiet"), bold=shape in ("warning", "critical"))
+    left = make_text(f"{DOTS[shape]} {words}", style)
     notes = [wording.problems(len(snapshot.problems))] if snapshot.problems else []
     dtypes = _("dtypes: {headline}").format(headline=say_headline(snapshot.dtypes))
     notes.append(say_progress(snapshot.probing) if snapshot.probing is not None else dtypes)

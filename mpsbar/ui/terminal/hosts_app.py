@@ -35,7 +35,6 @@ from mpsbar.ui.terminal.hosts_table import (
 )
 from mpsbar.ui.terminal.keys import HOST_KEYS, KeyLine, build_bindings, find_actions, list_help
 from mpsbar.ui.terminal.table import SteadyTable, build_headers, draw_row
-from mpsbar.ui.terminal.themes import setting_name
 from mpsbar.ui.text import cells
 from mpsbar.ui.text.hosts import say_answering, say_silence
 
@@ -70,7 +69,6 @@ class HostsApp(BaseApp):
         self._drawn: dict[str, tuple[object, object, list[Text]]] = {}  # of each row
         self._empty: dict[int, list[Text]] = {}  # the cells of a row that is not to be seen
         self._none = ""  # why there are no processes, as it is shown
-        self._saved_theme: str = settings.theme
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="mpsbar-write")
 
     def compose(self) -> ComposeResult:
@@ -109,15 +107,10 @@ class HostsApp(BaseApp):
         self._show()
         self.refresh_bindings()
 
-    def take_theme(self, theme: object) -> None:
-        super().take_theme(theme)
-        name = setting_name(getattr(theme, "name", ""))
-        if name is not None and name != self._saved_theme:
-            self._saved_theme = name
-            self._writer.submit(self._save_theme, name)
-        self._show()
+    def save_theme(self, name: str) -> None:
+        self._writer.submit(self._write_theme, name)
 
-    def _save_theme(self, name: str) -> None:
+    def _write_theme(self, name: str) -> None:
         """On a thread of its own, as in `top`: the disk may be slow."""
         try:
             write_setting("theme", name)

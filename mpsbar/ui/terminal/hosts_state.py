@@ -30,12 +30,7 @@ class HostsState(Ordered):
     def __init__(self) -> None:
         super().__init__()
         self.readings: list[HostReading] = []
-        self.rows: tuple[
-            TableRow, ...
-        ] = ()  # in order: those that the filter leaves, and have room
         self.only = ""  # a host; "": the processes of all
-        self.selected = ""  # the key of a process's row
-        self.filter = ""
         self.snapshots: dict[str, Snapshot] = {}  # by host, with their histories
         self._trends: dict[str, Trends] = {}
         # By host: its rows, and how many processes more there are. Built when they are shown.
@@ -77,24 +72,12 @@ class HostsState(Ordered):
         self._order = []
         self.arrange()
 
-    def set_filter(self, text: str) -> None:
-        self.filter = text
-        self.arrange()
-
     def show_only(self, host: str) -> None:
         """The processes of this host alone; "": of all."""
         self.only = host
         self.arrange()
 
     # --- what is selected
-
-    @property
-    def row(self) -> TableRow | None:
-        return next((row for row in self.rows if row.key == self.selected), None)
-
-    @property
-    def process(self) -> Worker | Process | None:
-        return None if self.row is None else self.row.process
 
     @property
     def host(self) -> str:

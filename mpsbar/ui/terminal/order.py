@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+from mpsbar.core.machine import Process
+from mpsbar.core.snapshot import Worker
 from mpsbar.ui.columns import COLUMNS
 from mpsbar.ui.process_table import TableRow
 
@@ -19,10 +21,26 @@ _Measure = Callable[[_RowGroup], _SortKey]
 
 
 class Ordered:
-    """What a table is sorted by, and how a person changes that."""
+    """The rows of a table: which is selected, what they are sorted by and must contain."""
 
     def __init__(self) -> None:
+        self.rows: tuple[TableRow, ...] = ()  # in order, without those that the filter hides
+        self.selected = ""  # the key of a row
+        self.filter = ""
         self.sort, self.descending = "", True
+
+    @property
+    def row(self) -> TableRow | None:
+        return next((row for row in self.rows if row.key == self.selected), None)
+
+    @property
+    def process(self) -> Worker | Process | None:
+        """The selected one."""
+        return None if self.row is None else self.row.process
+
+    def set_filter(self, text: str) -> None:
+        self.filter = text
+        self.arrange()
 
     def sort_by(self, name: str) -> None:
         """The same column once more reverses the order."""
@@ -42,6 +60,10 @@ class Ordered:
     def reverse_order(self) -> None:
         self.descending = not self.descending
         self.forget_order()
+
+    def arrange(self) -> None:
+        """Put the rows in order."""
+        raise NotImplementedError
 
     def forget_order(self) -> None:
         """Sort exactly, without the margin that keeps rows from jumping."""

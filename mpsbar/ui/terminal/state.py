@@ -7,9 +7,8 @@ from pathlib import Path
 
 from mpsbar.core.actions import Freed, Limited
 from mpsbar.core.events import Alert, EndedProcess, Event
-from mpsbar.core.machine import Process
 from mpsbar.core.settings import Settings
-from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import ProcessSeries
 from mpsbar.ui.process_rows import build_actions
 from mpsbar.ui.process_table import INDENT, TableRow, build_rows
@@ -46,11 +45,8 @@ class TerminalState(Ordered):
             home=str(Path.home()),
         )  # fmt: skip
         self.snapshot = snapshot
-        self.rows: tuple[TableRow, ...] = ()  # in order, without those that the filter hides
-        self.total = 0  # with those
-        self.selected = ""  # the key of a row; "": none, then the machine is shown
-        self.wants_selection = True  # False: the person chose to see the machine
-        self.filter = ""
+        self.total = 0  # of the rows, with those that the filter hides
+        self.wants_selection = True  # False: none selected, to see the machine
         self.as_tree = True
         self.notes: deque[Note] = deque(maxlen=_LOG_LINES)
         self.note_count = 0  # of all notes, also those that are no longer kept
@@ -87,16 +83,8 @@ class TerminalState(Ordered):
     # --- what is selected
 
     @property
-    def row(self) -> TableRow | None:
-        return next((row for row in self.rows if row.key == self.selected), None)
-
-    @property
     def selected_name(self) -> str:
         return "" if self.row is None else self.row.cells["NAME"].removeprefix(INDENT)
-
-    @property
-    def process(self) -> Worker | Process | None:
-        return None if self.row is None else self.row.process
 
     @property
     def ended(self) -> EndedProcess | None:
@@ -130,10 +118,6 @@ class TerminalState(Ordered):
 
     def toggle_tree(self) -> None:
         self.as_tree = not self.as_tree
-        self.arrange()
-
-    def set_filter(self, text: str) -> None:
-        self.filter = text
         self.arrange()
 
     def note(self, text: str, level: str = "") -> None:

@@ -47,6 +47,8 @@ THEMES = (
         },
     ),
 )  # fmt: skip
+# The colours of the levels of reasons and notes.
+LEVEL_STYLES = {"ok": "success", "warning": "warning", "critical": "error"}
 # What textual's own themes, which do not have them, use instead.
 _INSTEAD = {
     "allocated": "primary", "cached": "accent", "other": "secondary", "footprint": "panel",
