@@ -204,6 +204,14 @@ def sockets_of_this_run(request):
         yield
 
 
+@pytest.fixture(autouse=True)
+def no_agent_stays():
+    """One in this process would be there in all later tests: a thread, a worker, thresholds of the collector."""
+    yield
+    lifecycle = sys.modules.get("mpsbar.agent.lifecycle")
+    assert lifecycle is None or not lifecycle.is_attached()
+
+
 @pytest.fixture(params=["linux", "macos"])
 def each_systems_sockets(request, monkeypatch):
     if request.param == "macos":
