@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,6 +53,10 @@ def restore_signals() -> None:
 restore_signals()
 # Whoever runs the tests may read mpsbar in another language.
 os.environ["MPSBAR_LANG"] = "en"
+# Whoever runs them may have workers, measurements and settings too. A test that names no folders has these.
+FOLDER = Path(tempfile.mkdtemp(prefix="mpsbar-tests-"))
+for name in ("RUN", "DATA", "CONFIG"):
+    os.environ[f"MPSBAR_{name}_DIR"] = str(FOLDER / name.lower())
 be_patient()
 # While the tests are read nothing becomes garbage; to look for it takes a tenth of that time.
 gc.disable()
@@ -70,6 +75,7 @@ def pytest_collection_finish() -> None:
 
 def pytest_sessionfinish() -> None:
     fork_server.end_servers()
+    shutil.rmtree(FOLDER, ignore_errors=True)
 
 
 @pytest.hookimpl(optionalhook=True)  # of pytest-xdist
@@ -196,6 +202,14 @@ def sockets_of_this_run(request):
         if request.config.getoption("--mac-sockets"):
             use_mac_sockets(patch)
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_agent_stays():
+    """One in this process would be there in all later tests: a thread, a worker, thresholds of the collector."""
+    yield
+    lifecycle = sys.modules.get("mpsbar.agent.lifecycle")
+    assert lifecycle is None or not lifecycle.is_attached()
 
 
 @pytest.fixture(params=["linux", "macos"])

@@ -2,12 +2,12 @@
 
 import json
 import signal
-import socket
 import subprocess
 import sys
 
 import pytest
 from agent.test_notebook import kernels  # noqa: F401 - the fixture
+from fleet_kit import find_free_port
 from schema_kit import read_json
 from worker_kit import NO_MPS, ROOT, TIMEOUT, need_module, wait_for
 
@@ -58,9 +58,7 @@ def test_the_server_has_two_workers_that_are_freed(workers):
         need_module(module)
     import httpx
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = find_free_port()
     server = [sys.executable, "-m", "uvicorn", "server:app", "--app-dir", str(EXAMPLES)]
     command = [
         sys.executable,

@@ -183,8 +183,8 @@ def test_a_reader_that_breaks_is_unknown_and_logged_once_and_the_rest_goes_on(
     assert (snapshot.processes is None) is (broken == "scanner")
     # Of the scripted machine nothing is known but its chip.
     assert snapshot.health.reasons[0].code == ("not_judged" if broken == "trends" else "unknown")
-    (message,) = caplog.messages
-    assert message.endswith(" failed: RuntimeError: planted")
+    # Not what a thread logs that an earlier test's app has left.
+    assert len([each for each in caplog.messages if "RuntimeError: planted" in each]) == 1
 
 
 def test_before_the_first_reading_nothing_is_claimed(monitor):
@@ -585,7 +585,8 @@ def test_what_fails_beside_the_readings_is_logged_once_and_stops_nothing(
     monitor.close()
     assert [process.pid for process in ticks[-1].processes] == [2]
     wanted = {"tracking processes", "alerts", "showing a snapshot"}
-    assert sorted(caplog.messages) == sorted(f"{what} failed: RuntimeError: no" for what in wanted)
+    told = [each for each in caplog.messages if each.endswith("RuntimeError: no")]
+    assert sorted(told) == sorted(f"{what} failed: RuntimeError: no" for what in wanted)
 
 
 def test_a_recorder_that_fails_stops_nothing(computer, workers):

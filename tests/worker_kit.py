@@ -336,6 +336,13 @@ def read_threads(pid: int) -> "dict[str, tuple[str, int]]":
     return found
 
 
+def read_command(process: psutil.Process) -> list[str]:
+    """Its command line; nothing where it has ended meanwhile."""
+    with contextlib.suppress(psutil.Error):
+        return process.cmdline()
+    return []
+
+
 def wait_for(condition: Any, what: str, timeout: float = TIMEOUT) -> Any:
     """What `condition` returns, once that is true; looked at once more when the time is over."""
     deadline = time.monotonic() + timeout

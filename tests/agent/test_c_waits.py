@@ -93,6 +93,7 @@ def test_main_is_freed_in_every_wait_in_c(workers, version):
             # The first may meet main on its way there, or between two waits.
             wait_for(lambda: client.ask("free")["backends"]["mps"]["on_main"] is False, name)
             freed.append(name)
+            worker.wait_asleep()  # a signal just before the wait's own system call ends it at its end
             worker.process.send_signal(signal.SIGUSR1)
             if name == "a command":  # which only then ends, and main raises at once
                 (worker.run_dir / "go").touch()

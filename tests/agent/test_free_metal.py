@@ -25,8 +25,8 @@ calls = []
 class Metal:
     limit, cached = 1 << 30, 8 << 20
     def set_cache_limit(self, limit):
+        calls.append(("set_cache_limit", limit))  # first: who sees the limit sees the call too
         old, self.limit = self.limit, limit
-        calls.append(("set_cache_limit", limit))
         return old
     def get_cache_memory(self): return self.cached
     def allocate(self): self.cached = min(self.cached, self.limit)

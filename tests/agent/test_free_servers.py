@@ -19,8 +19,10 @@ print("pid", os.getpid(), mpsbar.attach())
 class Kernel:
     """A notebook's kernel as Jupyter starts it, cells run one at a time."""
 
-    def __init__(self, env):
-        self.manager = KernelManager(kernel_name="python3")
+    def __init__(self, folder, env):
+        # Not TCP: between the choice of a port and its use another process may get it.
+        place = f"{folder}/kernel"
+        self.manager = KernelManager(connection_file=f"{place}.json", transport="ipc", ip=place)
         self.manager.start_kernel(env=env)
         self.client = self.manager.blocking_client()
         self.client.start_channels()
@@ -45,7 +47,9 @@ class Kernel:
 
 @pytest.fixture
 def kernel(workers):
-    started = Kernel(workers.env(PYTHONPATH=str(ROOT), SOFTMPS="1", SOFTMPS_STRICT="1"))
+    started = Kernel(
+        workers.folder, workers.env(PYTHONPATH=str(ROOT), SOFTMPS="1", SOFTMPS_STRICT="1")
+    )
     yield started
     started.end()
 

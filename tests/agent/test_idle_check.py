@@ -28,7 +28,8 @@ class Parked:
         self.before = set(sys._current_frames())
         self.thread = threading.Thread(target=work, daemon=True, name="the thread")
         self.thread.start()
-        self.skip = self.before | {threading.get_ident()}
+        # Its number may be that of one that was just ending.
+        self.skip = self.before - {self.thread.ident} | {threading.get_ident()}
         self.waits = known_waits.find_waits()
 
     def reason(self):
@@ -45,11 +46,13 @@ class Parked:
 @pytest.fixture(autouse=True)
 def release():
     """Ends the waits of a test, and sees its threads gone: idents are used again."""
-    before = set(threading.enumerate())
+    before, frames = set(threading.enumerate()), set(sys._current_frames())
     event = threading.Event()
     yield event
     event.set()
     wait_for(lambda: set(threading.enumerate()) <= before, "end of its threads")
+    # One that is listed no more has its frame for a moment.
+    wait_for(lambda: set(sys._current_frames()) <= frames, "end of their frames")
 
 
 def in_condition(release):

@@ -257,7 +257,8 @@ def test_a_bar_in_a_cell_is_read_from_outside(kernels, workers):
     cell = kernel.start(
         "for n in tqdm(range(40), desc='in a cell', mininterval=0):\n"
         "    if n == 30:\n"
-        "        print('there', flush=True); time.sleep(600)"
+        "        print('there', flush=True)\n"
+        "        while True: time.sleep(0.1)"  # a Ctrl-C just before a sleep ends it at its end
     )
     kernel.wait_printed(cell, "there")
     with Client(workers.run_dir / f"{kernel.pid}.sock") as client:

@@ -2,7 +2,9 @@
 
 import gc
 import itertools
+import signal
 import sys
+from types import SimpleNamespace
 
 import pytest
 from thorough import two_sizes
@@ -133,7 +135,7 @@ def test_the_fifty_biggest_groups_and_the_others(torch):
 def test_the_scan_is_boxed_in_time_and_says_so(monkeypatch):
     torch = pytest.importorskip("torch")
     clock = iter(range(10**6))
-    monkeypatch.setattr(tensors.time, "monotonic", lambda: next(clock) / 10)
+    monkeypatch.setattr(tensors, "time", SimpleNamespace(monotonic=lambda: next(clock) / 10))
     monkeypatch.setattr(gc, "get_objects", lambda _: [torch.ones(1)] * 10_000)
     report = tensors.count({})
     assert report["cut_short"] is True
@@ -153,7 +155,7 @@ def test_a_whole_scan_says_how_long_the_list_took_and_asks_for_it_once(monkeypat
         return real()[:2000]
 
     monkeypatch.setattr(gc, "get_objects", slow_list)
-    monkeypatch.setattr(tensors.time, "monotonic", lambda: next(clock) / 1000)
+    monkeypatch.setattr(tensors, "time", SimpleNamespace(monotonic=lambda: next(clock) / 1000))
     report = tensors.count({})
     assert report["cut_short"] is False
     assert report["list_seconds"] >= 0.3 > tensors.SCAN_SECONDS
@@ -198,7 +200,7 @@ print("calls", c["ops"], c["synchronize"], c["empties"], c["is_available"], big.
     assert sum(g["bytes"] for g in report["groups"] if g["device"] == "mps") == 4 * MiB
     assert report["not_visible"]["mps"] == 0
     assert 0 < report["list_seconds"] < report["seconds"]
-    worker.process.send_signal(10)
+    worker.process.send_signal(signal.SIGUSR1)
     assert worker.wait_line("calls") == "calls 0 0 0 0 1048576.0"
 
 

@@ -6,6 +6,8 @@ import socket
 import stat
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -188,14 +190,19 @@ sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
 @pytest.mark.parametrize("parent", ["attached", "imported"])
-def test_a_forked_child_does_not_ask_the_password_database(tmp_path, parent):
+def test_a_forked_child_does_not_ask_the_password_database(parent):
     """On a home of its own: the folder is the one below the home, as without MPSBAR_RUN_DIR."""
     command = [sys.executable, "-c", AFTER_FORK.replace("import mpsbar\n", HOME, 1), parent]
-    done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "TEST_HOME": str(tmp_path)},
-        capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    # Not pytest's tmp_path, below which a socket's path is too long: it would be in the folder of this user.
+    with tempfile.TemporaryDirectory(prefix="mpsbar-") as home:
+        done = subprocess.run(
+            command, cwd=ROOT, env={**os.environ, "TEST_HOME": home},
+            capture_output=True, text=True, timeout=120,
+        )  # fmt: skip
+        made = [path.name for path in Path(home).rglob("mpsbar/*")]
     assert (done.returncode, done.stderr) == (0, "")
+    assert len(made) == 1
+    assert made[0].startswith("run")
 
 
 def test_a_number_that_is_no_pid_is_no_socket(tmp_path):

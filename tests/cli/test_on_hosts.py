@@ -13,7 +13,7 @@ import threading
 
 import psutil
 import pytest
-from fleet_kit import MLX_WORKER, STATUS_LINE, run_mpsbar
+from fleet_kit import MLX_WORKER, STATUS_LINE, find_free_port, run_mpsbar
 from host_kit import add_stand_in
 from schema_kit import read_json
 from worker_kit import ATTACH, ROOT, TIMEOUT, need_module, wait_for
@@ -72,8 +72,7 @@ def test_a_pid_is_of_one_host(workers, ssh_hosts):
 def test_bad_hosts_are_a_line_each_and_delay_nobody(workers, ssh_hosts):
     silent = socket.create_server(("127.0.0.1", 0))  # accepts, and never says a word
     ssh_hosts.add_port("hangs", silent.getsockname()[1])
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        ssh_hosts.add_port("refuses", taken.getsockname()[1])
+    ssh_hosts.add_port("refuses", find_free_port())
     ssh_hosts.add("none", "")
     ssh_hosts.add("old", "echo '{\"schema\": 0}'")
     ssh_hosts.add("new", "echo '{\"schema\": 99}'")

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 from fleet_kit import MLX_WORKER, PATIENT_MPSBAR, run_mpsbar
-from worker_kit import ROOT, TIMEOUT, need_module, wait_for
+from worker_kit import ROOT, TIMEOUT, need_module, read_command, wait_for
 
 STATUS = '{"schema": 1, "time": 1, "machine": {"chip": "Apple CHIP"}, "workers": [], "processes": [], "health": {"level": "ok", "reasons": []}}'
 ONCE = f"case $1 in status) echo '{STATUS}';; why) echo '[]';; free) echo '{{\"schema\": 1, \"freed\": []}}';; esac"
@@ -94,7 +94,7 @@ def person(workers):
 def find_socket_folder(process):
     """Where the ssh that is asking now will leave its connection."""
     for child in psutil.Process(process.pid).children():
-        words = child.cmdline()
+        words = read_command(child)
         if "-S" in words:
             return Path(words[words.index("-S") + 1]).parent
     raise AssertionError("no ssh asks")

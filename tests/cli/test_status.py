@@ -124,5 +124,6 @@ def test_what_was_watched_is_recorded_however_it_is_ended(workers, number):
             process.stdout.read()
             assert process.wait(TIMEOUT) == 0
         period = read_period(time.time() - 3600, time.time() + 60, 100, history)
-        assert [run.pid for run in period.runs] == [worker.pid]
+        # Another process of this machine is recorded too once it was seen for half a minute.
+        assert [run.pid for run in period.runs if run.is_connected] == [worker.pid]
         history.unlink()

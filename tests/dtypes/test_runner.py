@@ -13,7 +13,7 @@ import pytest
 from fake_torch import add_startup, make_torch
 from probe_kit import RESULTS, copy_with_small_speeds, hold_once, needs_mps, wait_until_held
 from thorough import two_sizes
-from worker_kit import TIMEOUT, need_module, wait_for
+from worker_kit import TIMEOUT, need_module, read_command, wait_for
 
 from mpsbar.core.dtype_results import Progress
 from mpsbar.dtypes.runner import ProbeRunner
@@ -154,7 +154,7 @@ def test_too_little_memory_stops_it_and_nothing_is_lost():
 def find_child(parent=None):
     """The throwaway that this process started."""
     found = psutil.Process(parent).children(recursive=True)
-    return [process for process in found if any("child.py" in word for word in process.cmdline())]
+    return [each for each in found if any("child.py" in word for word in read_command(each))]
 
 
 def run_aside(runner, on_progress=None):

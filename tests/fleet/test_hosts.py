@@ -6,7 +6,7 @@ import threading
 import psutil
 import pytest
 from fleet_kit import STATUS_LINE
-from worker_kit import TIMEOUT, wait_for
+from worker_kit import TIMEOUT, read_command, wait_for
 
 from mpsbar.fleet import hosts
 from mpsbar.fleet.hosts import ask_hosts
@@ -28,7 +28,7 @@ def test_ctrl_c_while_hosts_are_still_being_asked_ends_those_that_were():
             raise KeyboardInterrupt
 
     def find_started():
-        return [child for child in psutil.Process().children() if child.cmdline() == command]
+        return [child for child in psutil.Process().children() if read_command(child) == command]
 
     with pytest.raises(KeyboardInterrupt):
         ask_hosts(Interrupted(first=command, second=command), lambda line: line, 1000.0)

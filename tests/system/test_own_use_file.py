@@ -51,7 +51,8 @@ def test_a_busy_monitor_is_slower_and_doctor_and_log_say_so(workers):
         return [problem["text"] for problem in problems if problem["reader"] == "own use"]
 
     wait_for((workers.folder / "data" / "own-use.json").exists, "a note")
-    (text,) = doctor()
+    # On a busy machine it gets too little to be over its budget, for a while.
+    (text,) = wait_for(doctor, "what doctor says of it")
     assert "of a core in the last minute" in text
     assert text.endswith(f"(process {busy.pid})")
     log = (workers.folder / "log" / "mpsbar.log").read_text()

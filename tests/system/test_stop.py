@@ -20,9 +20,11 @@ from mpsbar.system.stop import stop
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 # Says which signal it got; ready once it can.
 LISTENER = """
-import signal, sys, time
-for number in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(number, lambda n, _: (print(signal.Signals(n).name, flush=True), sys.exit(0)))
+import os, signal, sys, time
+def tell(number, _):  # not by print: the signal may come while "ready" is being printed
+    os.write(1, signal.Signals(number).name.encode() + b"\\n")
+    sys.exit(0)
+for number in (signal.SIGINT, signal.SIGTERM): signal.signal(number, tell)
 print("ready", flush=True)
 while True: time.sleep(0.05)
 """

@@ -15,8 +15,8 @@ import _thread, threading
 from concurrent.futures import Future
 from mpsbar.system import waiting
 never = {never}
-threading.Timer(0.3, _thread.interrupt_main).start()
 try:
+    threading.Timer(0.3, _thread.interrupt_main).start()
     {wait}
 except KeyboardInterrupt:
     print("ended")
