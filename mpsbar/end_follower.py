@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from mpsbar.core.endings import EndEvidence, Exit, ExitStatus, SystemReports
 from mpsbar.core.events import EndedProcess
+from mpsbar.core.machine import is_same_start
 from mpsbar.core.process_tracker import EndedPairs, TrackedProcess
 from mpsbar.core.recent_conditions import RESET_SECONDS, RecentConditions
 from mpsbar.core.snapshot import Snapshot
@@ -126,7 +127,7 @@ class EndFollower:
         end = _set_time(end, tracked, found, None if record is None else record.ended)
         stopped = snapshot.stopped.get(tracked.pid)
         was_asked = stopped is not None and stopped.state == "asked"
-        was_asked &= stopped is not None and stopped.started in (None, tracked.started)
+        was_asked &= stopped is not None and is_same_start(stopped.started, tracked.started)
         evidence = EndEvidence(
             status=status,
             was_seen=end.was_seen,

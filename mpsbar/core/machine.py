@@ -48,6 +48,14 @@ class Machine:
 SAME_START = 2.0
 
 
+def is_same_start(one: float | None, other: float | None) -> bool:
+    """Returns whether two starts known for one pid may be one process's, as the kernel said them.
+
+    A start is not known while scans fail, which is no evidence that the pid was used again.
+    """
+    return one is None or other is None or one == other
+
+
 @dataclass(frozen=True, slots=True)
 class Process:
     """A process with a framework's libraries loaded, as seen from the outside."""

@@ -11,7 +11,7 @@ from mpsbar.core.actions import Freed
 from mpsbar.core.counters import COUNTERS, RECORDED
 from mpsbar.core.endings import Exit
 from mpsbar.core.events import EndedProcess
-from mpsbar.core.machine import Process
+from mpsbar.core.machine import Process, is_same_start
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import GAP
 
@@ -88,9 +88,7 @@ class ProcessTracker:
     def find(self, pid: int, started: float | None) -> TrackedProcess | None:
         """Return the process if it is present; a reused pid is another process."""
         tracked = self.present.get(pid)
-        if tracked is None or None in (started, tracked.started) or tracked.started == started:
-            return tracked
-        return None
+        return tracked if tracked and is_same_start(tracked.started, started) else None
 
     def remember(self, ended: Iterable[EndedProcess], now: float) -> None:
         """Add ended processes to those that are shown, also some that ended before we started."""
@@ -165,7 +163,7 @@ class ProcessTracker:
             if (pid, process.started if process else None) in self._exited:
                 continue  # the scan was quicker than the kernel's list
             tracked = self.present.get(pid)
-            if tracked is not None and process and tracked.started not in (None, process.started):
+            if tracked and process and not is_same_start(tracked.started, process.started):
                 tracked.missed_at = snapshot.time
                 replaced.append(self._end(tracked))
                 tracked = None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from mpsbar.core.machine import is_same_start
 from mpsbar.core.progress import RunProgress
 from mpsbar.core.snapshot import Snapshot, Worker
 
@@ -63,7 +64,7 @@ class _Context(NamedTuple):
 class _RunSpeeds:
     """The speeds of one process; those of each phase (training, validation) apart."""
 
-    started: float | None
+    started: float | None  # None: not known yet
     phases: dict[str, deque[tuple[float, float]]] = field(default_factory=dict)
     slow: SlowDown | None = None
     slow_phase: str = ""
@@ -100,10 +101,10 @@ class SpeedWatch:
         return None if run is None else run.slow
 
     def _follow(self, worker: Worker, progress: RunProgress, snapshot: Snapshot) -> None:
-        started = worker.process.started if worker.process else None
         run = self._runs.get(worker.pid)
-        if run is None or run.started != started:
-            run = self._runs[worker.pid] = _RunSpeeds(started)
+        if run is None or not is_same_start(run.started, worker.started):
+            run = self._runs[worker.pid] = _RunSpeeds(worker.started)
+        run.started = run.started if worker.started is None else worker.started
         if progress.speed is None or _is_nearly_done(progress):
             return
         rate, unit = progress.speed

@@ -7,7 +7,7 @@ from math import inf
 from typing import NamedTuple
 
 from mpsbar.agent.frameworks import ALLOCATORS
-from mpsbar.core.machine import Process
+from mpsbar.core.machine import Process, is_same_start
 from mpsbar.core.slow_down import SpeedWatch
 from mpsbar.core.snapshot import Snapshot, Worker
 
@@ -136,8 +136,7 @@ class Trends:
         for worker in snapshot.workers:
             # A busy worker repeats its counters, which would look flat while its footprint grows.
             if worker.state == "live":
-                started = worker.process.started if worker.process else None
-                series = self._find_series(worker.pid, started, now)
+                series = self._find_series(worker.pid, worker.started, now)
                 known = self._totals.get(worker.pid)
                 # Most workers are the same object from one tick to the next.
                 known = known if known and known[0] is worker else (worker, _add_up(worker))
@@ -163,8 +162,7 @@ class Trends:
 
     def _find_series(self, pid: int, started: float | None, now: float) -> ProcessSeries:
         series = self._processes.get(pid)
-        is_known = series is not None and None not in (started, series.started)
-        if series is None or (is_known and started != series.started):
+        if series is None or not is_same_start(series.started, started):
             series = self._processes[pid] = ProcessSeries(started, now)
         series.started = series.started if started is None else started
         series.seen = now
