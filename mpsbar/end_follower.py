@@ -108,14 +108,12 @@ class EndFollower:
     def explain_unseen(self, ended: Iterable[EndedProcess], now: float) -> list[EndedProcess]:
         """Ends that happened while mpsbar was not running: from what was left behind."""
         boot = self._computer.read_boot()
-        return [explain_unseen(end, now, self._reports, boot, self._is_mac) for end in ended]
+        return [
+            explain_unseen(end, now, self._reports, boot, self._computer.is_mac) for end in ended
+        ]
 
     def close(self) -> None:
         self._watch.close()
-
-    @property
-    def _is_mac(self) -> bool:
-        return self._computer.footprint_kind == "footprint"
 
     def _explain(
         self, snapshot: Snapshot, tracked: TrackedProcess, end: EndedProcess, found: Exit | None
@@ -145,12 +143,12 @@ class EndFollower:
             held=end.held,
             peak=end.peak,
             torch=tracked.torch or (record.frameworks.get("torch") if record else None),
-            is_mac=self._is_mac,
+            is_mac=self._computer.is_mac,
         )
         evidence = replace(evidence, reports=self._read_reports(end, status))
         verdict = judge_end(evidence)
         has_room = len(self._unsettled) < _MAX_UNSETTLED  # else what is known now is shown at once
-        may_change = self._is_mac and has_room and _may_be_reported(evidence)
+        may_change = self._computer.is_mac and has_room and _may_be_reported(evidence)
         end = replace(end, verdict=verdict, how=verdict.code, is_settled=not may_change)
         if may_change:
             due = [end.ended + seconds for seconds in RECHECK_SECONDS]

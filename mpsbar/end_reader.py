@@ -35,9 +35,8 @@ def read_all_ends(
     ends = _read_history(now, note_problem)
     computer = this_computer()
     reports, boot = computer.read_reports(), computer.read_boot()
-    is_mac = computer.footprint_kind == "footprint"
     ends = [
-        explain_unseen(end, now, reports, boot, is_mac)
+        explain_unseen(end, now, reports, boot, computer.is_mac)
         if not end.was_seen and (end.verdict is None or end.verdict.code == "unknown")
         else end
         for end in ends

@@ -205,7 +205,6 @@ def judge_command(end: CommandEnd, computer: Computer, collector: Collector) -> 
     reason, why = end.exit_reason, None
     if reason is not None and reason[0] == _JETSAM:
         why = "low-swap" if reason[1] == _LOW_SWAP else f"jetsam reason {reason[1]}"
-    is_mac = computer.footprint_kind == "footprint"
     words = find_last_words(end.pid, end.began)
     conditions = collector.conditions
     return judge_end(
@@ -217,9 +216,9 @@ def judge_command(end: CommandEnd, computer: Computer, collector: Collector) -> 
             swap_growth=conditions.find_swap_growth(end.ended),
             gpu_reset=conditions.was_reset(end.ended),
             exit_reason=why,
-            is_mac=is_mac,
+            is_mac=computer.is_mac,
             torch=words.frameworks.get("torch") if words is not None else collector.usage.torch,
-            reports=_read_reports(end, status, collector.reports, is_mac),
+            reports=_read_reports(end, status, collector.reports, computer.is_mac),
         )
     )
 

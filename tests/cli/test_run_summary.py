@@ -30,7 +30,7 @@ KILLED = CommandEnd(4711, 9, 1000.0, 1100.0, 0)
 class Computer:
     """A Mac of which nothing but this is asked."""
 
-    footprint_kind = "footprint"
+    is_mac = True
     recorded_workers = ()
 
     def __getattr__(self, name):
