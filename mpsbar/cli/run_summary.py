@@ -89,24 +89,27 @@ def run(
     with nullcontext() if json_file is None else english():
         summary = build_summary(command, end, collector, verdict)
         summary |= _build_fallbacks(found)
-    for seen in _list_ends(name_command(command), end, collector, verdict):
-        note_end(seen)
+    try:
+        for seen in _list_ends(name_command(command), end, collector, verdict):
+            note_end(seen)
+    except OSError as problem:  # the same for each
+        _report_unwritten(problem.filename, problem)
     if json_file is not None:
         try:
             replace_file(Path(json_file).expanduser(), (json.dumps(summary) + "\n").encode())
         except OSError as problem:
-            print(
-                _("mpsbar: couldn't write {file}: {problem}").format(
-                    file=json_file, problem=problem.strerror or problem
-                ),
-                file=sys.stderr,
-            )
+            _report_unwritten(json_file, problem)
     else:
         print(render_summary(summary), file=sys.stderr)
         if found is not None:
             lines = render_fallbacks(found, read_native_operations(), str(Path.cwd()))
             print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
     return exit_like(end.status)
+
+
+def _report_unwritten(file: str, problem: OSError) -> None:
+    text = _("mpsbar: couldn't write {file}: {problem}")
+    print(text.format(file=file, problem=problem.strerror or problem), file=sys.stderr)
 
 
 def name_command(command: Sequence[str]) -> str:

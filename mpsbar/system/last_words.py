@@ -77,6 +77,7 @@ def note_end(end: EndedProcess) -> None:
     """Put what `mpsbar run --summary` saw as the parent into the record of a process.
 
     One that was killed has left none: then the parent leaves one, unless that is turned off.
+    OSError, with the folder that is to be used: no record could be left.
     """
     assert end.verdict is not None
     began = end.ended if end.started is None else end.started
@@ -88,8 +89,9 @@ def note_end(end: EndedProcess) -> None:
         "by_parent": True,
         "name": mask(printable(end.name, _MAX_TEXT)), "memory": {"peak": end.peak}, **seen,
     }  # fmt: skip
+    problems = []
     for folder in user_folders.find_run_folders():
-        with suppress(OSError):
+        try:
             user_folders.check(folder)
             if os.path.lexists(Path(folder, NO_LAST_WORDS)):
                 return
@@ -100,6 +102,10 @@ def note_end(end: EndedProcess) -> None:
             for old in _list(0.0)[MAX_ENDED_FILES:]:
                 old.unlink(missing_ok=True)
             return
+        except OSError as problem:
+            text = problem.strerror or str(problem)
+            problems.append(OSError(problem.errno, text, str(Path(folder, ENDED_FOLDER))))
+    raise problems[0]
 
 
 def _complete(
@@ -132,17 +138,28 @@ def _build_row(operation: FallbackOperation) -> list[object]:
 
 
 def apply_setting(is_on: bool) -> None:
-    """Tell the agents, by a file in each run directory; without last words there are no records."""
+    """Tell the agents, by a file in each run directory; without last words there are no records.
+
+    OSError: not all of them can be told; the others were.
+    """
+    problems = []
     for folder in user_folders.find_run_folders():
         marker = Path(folder) / NO_LAST_WORDS
-        with suppress(OSError):
-            if is_on:
+        try:
+            if not is_on:
+                user_folders.prepare(folder)
+                marker.touch(0o600)
+            elif os.path.lexists(marker):
                 marker.unlink(missing_ok=True)
-                continue
-            user_folders.prepare(folder)
-            marker.touch(0o600)
-            for path in _list(0.0):
-                path.unlink(missing_ok=True)
+        except OSError as problem:
+            problems.append(problem)
+    for path in [] if is_on else _list(0.0):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as problem:
+            problems.append(problem)
+    if problems:
+        raise problems[0]
 
 
 def _list(since: float, pid: int | None = None) -> list[Path]:

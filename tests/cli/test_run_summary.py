@@ -151,6 +151,18 @@ def test_what_was_seen_of_the_command_is_evidence(collector):
     assert (verdict.values, verdict.basis) == ({"code": 3}, ("exit_status",))
 
 
+def test_a_record_that_cannot_be_left_is_said_once(monkeypatch, tmp_path, capfd):
+    def fail(_end):
+        raise OSError(13, "Permission denied", str(tmp_path / "ended"))
+
+    monkeypatch.setenv("MPSBAR_RUN_DIR", str(tmp_path / "run"))
+    monkeypatch.setattr(run_summary, "_list_ends", lambda *_: [None, None])
+    monkeypatch.setattr(run_summary, "note_end", fail)
+    assert run_summary.run(["true"], dict(os.environ), None) == 0
+    line = f"mpsbar: couldn't write {tmp_path}/ended: Permission denied"
+    assert capfd.readouterr().err.count(line) == 1
+
+
 def test_fallbacks_of_a_process_that_was_killed_are_not_known(collector):
     used = Usage(workers={4711}, devices={"mps"}, torch="2.13.0")
     found = find_first_fallbacks(KILLED, used)
