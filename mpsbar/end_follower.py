@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from mpsbar.core.clock import GAP
 from mpsbar.core.end_evidence import build_evidence, may_be_reported
 from mpsbar.core.endings import EndEvidence, Exit, ExitStatus, SystemReports
 from mpsbar.core.events import EndedProcess
@@ -16,7 +17,6 @@ from mpsbar.core.machine import is_same_start
 from mpsbar.core.process_tracker import EndedPairs, TrackedProcess
 from mpsbar.core.recent_conditions import RESET_SECONDS, RecentConditions
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.core.trends import GAP
 from mpsbar.core.verdicts import judge_end
 from mpsbar.system.last_words import find_last_words
 from mpsbar.system.platform import Computer, EndedPid, ReportReader

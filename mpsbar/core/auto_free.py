@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from mpsbar.core.actions import AutoFreeRule, Free, FreeCause, Freed, SetAutoFree
 from mpsbar.core.advice import WORTH_FREEING, is_short_of_memory
+from mpsbar.core.clock import has_jumped
 from mpsbar.core.machine import is_same_start
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import AutoFreeStatus, Snapshot, Worker
-from mpsbar.core.trends import GAP
 
 # Seconds without any sign of work: some readings for a cache that is too large, a minute for idle.
 PAUSE_SECONDS = 5.0
@@ -197,7 +197,7 @@ class AutoFree:
 
     def _check_clock(self, now: float) -> None:
         """After sleep or a changed clock nothing is known to have been idle."""
-        if self._last is not None and not 0 <= now - self._last <= GAP:
+        if self._last is not None and has_jumped(self._last, now):
             for followed in self._followed.values():
                 followed.quiet_since = now
                 followed.asked, followed.freed = min(followed.asked, now), min(followed.freed, now)

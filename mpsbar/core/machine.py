@@ -6,6 +6,7 @@ from typing import Any, Literal
 from mpsbar.language import mark
 
 Pressure = Literal["normal", "warning", "critical"]
+PRESSURE_LEVELS = {"normal": 0, "warning": 1, "critical": 2}
 # What `footprint` is: what the system charges the process (macOS), or its resident pages (Linux).
 FootprintKind = Literal["footprint", "rss"]
 
@@ -44,7 +45,8 @@ class Machine:
     recording: str | None = None  # what was recorded, if this is no live machine
 
 
-# Seconds by which two readings of one start may differ: the boot time it is based on moves.
+# Seconds by which two readings of one start may differ: the boot time it is based on moves, and the
+# clocks of files and of other programs are coarser.
 SAME_START = 2.0
 
 

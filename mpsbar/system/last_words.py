@@ -23,6 +23,7 @@ from mpsbar.agent.secrets import mask
 from mpsbar.core.endings import LastWords, RaisedError
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks, parse_operations
+from mpsbar.core.machine import SAME_START
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.verdicts import build_record, parse_record
 from mpsbar.system.files import read_bytes, replace_file
@@ -32,8 +33,6 @@ _LARGEST = 16 * 1024
 _MAX_FILES = 2000
 _MAX_TEXT = 200
 _MAX_NUMBER = 2**53
-# The agent attaches after its process has started, by a clock that may be coarser.
-_SAME_SECONDS = 2.0
 _PATTERN = re.compile(r"[A-Za-z_][\w.]{0,99}")
 
 
@@ -55,13 +54,13 @@ def find_last_words(
 
     One that `mpsbar run --summary` made, because there was none, only if asked for.
     """
-    for path in _list(0.0 if started is None else started - _SAME_SECONDS, pid):
+    for path in _list(0.0 if started is None else started - SAME_START, pid):
         words = _read(path)
         if words is None or words.pid != pid or (words.is_of_parent and not or_of_parent):
             continue
-        if last_seen is not None and (words.started or 0.0) > last_seen + _SAME_SECONDS:
+        if last_seen is not None and (words.started or 0.0) > last_seen + SAME_START:
             continue
-        if started is None or words.attached >= started - _SAME_SECONDS:
+        if started is None or words.attached >= started - SAME_START:
             return words
     return None
 
@@ -115,7 +114,7 @@ def _complete(
 
     False: there is none.
     """
-    for path in _list(since - _SAME_SECONDS, pid):
+    for path in _list(since - SAME_START, pid):
         with suppress(OSError, ValueError, RecursionError):
             if path.lstat().st_uid != os.geteuid():
                 continue
