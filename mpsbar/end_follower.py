@@ -9,12 +9,14 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from mpsbar.core.clock import GAP
+from mpsbar.core.end_evidence import build_evidence, may_be_reported
 from mpsbar.core.endings import EndEvidence, Exit, ExitStatus, SystemReports
 from mpsbar.core.events import EndedProcess
+from mpsbar.core.machine import is_same_start
 from mpsbar.core.process_tracker import EndedPairs, TrackedProcess
 from mpsbar.core.recent_conditions import RESET_SECONDS, RecentConditions
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.core.trends import GAP
 from mpsbar.core.verdicts import judge_end
 from mpsbar.system.last_words import find_last_words
 from mpsbar.system.platform import Computer, EndedPid, ReportReader
@@ -96,7 +98,7 @@ class EndFollower:
             )
             verdict = judge_end(unsettled.evidence)
             is_final = not unsettled.due or reports.crash is not None or reports.jetsam is not None
-            end = replace(unsettled.end, verdict=verdict, how=verdict.code, is_settled=is_final)
+            end = replace(unsettled.end.with_verdict(verdict), is_settled=is_final)
             if is_final:
                 self._unsettled.remove(unsettled)
             if end != unsettled.end:
@@ -107,14 +109,12 @@ class EndFollower:
     def explain_unseen(self, ended: Iterable[EndedProcess], now: float) -> list[EndedProcess]:
         """Ends that happened while mpsbar was not running: from what was left behind."""
         boot = self._computer.read_boot()
-        return [explain_unseen(end, now, self._reports, boot, self._is_mac) for end in ended]
+        return [
+            explain_unseen(end, now, self._reports, boot, self._computer.is_mac) for end in ended
+        ]
 
     def close(self) -> None:
         self._watch.close()
-
-    @property
-    def _is_mac(self) -> bool:
-        return self._computer.footprint_kind == "footprint"
 
     def _explain(
         self, snapshot: Snapshot, tracked: TrackedProcess, end: EndedProcess, found: Exit | None
@@ -126,8 +126,8 @@ class EndFollower:
         end = _set_time(end, tracked, found, None if record is None else record.ended)
         stopped = snapshot.stopped.get(tracked.pid)
         was_asked = stopped is not None and stopped.state == "asked"
-        was_asked &= stopped is not None and stopped.started in (None, tracked.started)
-        evidence = EndEvidence(
+        was_asked &= stopped is not None and is_same_start(stopped.started, tracked.started)
+        known = EndEvidence(
             status=status,
             was_seen=end.was_seen,
             is_connected=tracked.is_connected,
@@ -137,20 +137,18 @@ class EndFollower:
             if not was_asked or stopped is None
             else ("SIGTERM" if stopped.firmly else "SIGINT"),
             became=found is None and self._became_another(tracked),
-            pressure=self.conditions.find_worst_pressure(end.ended),
-            swap_growth=self.conditions.find_swap_growth(end.ended),
-            gpu_reset=self.conditions.was_reset(end.ended),
             parent_failed=self._find_failed_rank(tracked, end.ended),
             held=end.held,
             peak=end.peak,
-            torch=tracked.torch or (record.frameworks.get("torch") if record else None),
-            is_mac=self._is_mac,
+            torch=tracked.torch,
+            is_mac=self._computer.is_mac,
+            reports=self._read_reports(end, status),
         )
-        evidence = replace(evidence, reports=self._read_reports(end, status))
+        evidence = build_evidence(known, end.ended, self.conditions)
         verdict = judge_end(evidence)
         has_room = len(self._unsettled) < _MAX_UNSETTLED  # else what is known now is shown at once
-        may_change = self._is_mac and has_room and _may_be_reported(evidence)
-        end = replace(end, verdict=verdict, how=verdict.code, is_settled=not may_change)
+        may_change = has_room and may_be_reported(evidence)
+        end = replace(end.with_verdict(verdict), is_settled=not may_change)
         if may_change:
             due = [end.ended + seconds for seconds in RECHECK_SECONDS]
             self._unsettled.append(_Unsettled(tracked, end, evidence, due))
@@ -197,26 +195,22 @@ def explain_unseen(
     record = find_last_words(end.pid, end.started, last_seen=end.ended, or_of_parent=True)
     if record is not None and record.verdict is not None:  # `mpsbar run --summary` saw it
         verdict = replace(record.verdict, fallbacks=record.fallbacks)
-        return set_end(
-            replace(end, verdict=verdict, how=verdict.code), record.ended, record.started
-        )
+        return set_end(end.with_verdict(verdict), record.ended, record.started)
     is_restarted = boot is not None and boot > end.ended
     found = reports.read(
         EndedPid(end.pid, end.started, end.ended, now, is_exact=False, restarted=is_restarted)
     )
-    evidence = EndEvidence(
+    known = EndEvidence(
         was_seen=False,
         is_connected=True,
         words=record,
         restarted=is_restarted,
         held=end.held,
         peak=end.peak,
-        torch=record.frameworks.get("torch") if record else None,
         is_mac=is_mac,
         reports=found,
     )
-    verdict = judge_end(evidence)
-    end = replace(end, verdict=verdict, how=verdict.code)
+    end = end.with_verdict(judge_end(build_evidence(known, end.ended)))
     if record is None or record.ended < end.ended:
         return end
     return set_end(end, record.ended, record.started)
@@ -240,14 +234,6 @@ def _set_time(
     if tracked.started is not None:
         end = replace(end, ran=max(0.0, end.ended - tracked.started))
     return end
-
-
-def _may_be_reported(evidence: EndEvidence) -> bool:
-    """Returns whether macOS may yet write something that changes the verdict."""
-    status = evidence.status
-    if status is not None and status.code is not None:
-        return False
-    return evidence.words is None or evidence.words.error is None
 
 
 def _merge(before: SystemReports, now: SystemReports) -> SystemReports:

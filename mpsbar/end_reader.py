@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 
+from mpsbar.core.end_evidence import build_evidence
 from mpsbar.core.endings import EndEvidence, LastWords
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import SAME_START
@@ -35,9 +36,8 @@ def read_all_ends(
     ends = _read_history(now, note_problem)
     computer = this_computer()
     reports, boot = computer.read_reports(), computer.read_boot()
-    is_mac = computer.footprint_kind == "footprint"
     ends = [
-        explain_unseen(end, now, reports, boot, is_mac)
+        explain_unseen(end, now, reports, boot, computer.is_mac)
         if not end.was_seen and (end.verdict is None or end.verdict.code == "unknown")
         else end
         for end in ends
@@ -45,7 +45,7 @@ def read_all_ends(
     for record in read_last_words(now - KEEP / 1000)[:_MAX_READ]:
         same = next((at for at, end in enumerate(ends) if _is_same(record, end)), None)
         if same is None:
-            ends.append(_explain_record(record))
+            ends.append(_explain_record(record, computer.is_mac))
         else:
             ends[same] = _complete(ends[same], record)
     return sorted(ends, key=lambda end: -end.ended)
@@ -76,20 +76,15 @@ def _complete(end: EndedProcess, record: LastWords) -> EndedProcess:
     """`mpsbar run` completes a record after the end was seen: as the parent it knows the exit code,
     and with --explain how long operations took on the CPU, and how many bytes were copied."""
     if record.verdict is not None and (end.verdict is None or end.verdict.code in _NOT_KNOWN):
-        end = replace(end, verdict=record.verdict, how=record.verdict.code)
-        end = set_end(end, record.ended, record.started)
+        end = set_end(end.with_verdict(record.verdict), record.ended, record.started)
     if end.verdict is None or record.fallbacks is None:
         return end
     return replace(end, verdict=replace(end.verdict, fallbacks=record.fallbacks))
 
 
-def _explain_record(record: LastWords) -> EndedProcess:
-    held, peak = record.memory.get("held"), record.memory.get("peak")
-    evidence = EndEvidence(
-        was_seen=False, is_connected=True, words=record, held=held, peak=peak,
-        torch=record.frameworks.get("torch"),
-    )  # fmt: skip
-    verdict = judge_end(evidence)
+def _explain_record(record: LastWords, is_mac: bool) -> EndedProcess:
+    known = EndEvidence(was_seen=False, is_connected=True, words=record, is_mac=is_mac)
+    verdict = judge_end(build_evidence(known, record.ended))
     if record.verdict is not None:
         verdict = replace(record.verdict, fallbacks=record.fallbacks)
     # Not since it attached: that was when a framework was imported.
@@ -97,6 +92,6 @@ def _explain_record(record: LastWords) -> EndedProcess:
     name = record.name or f"process {record.pid}"
     return EndedProcess(
         record.pid, record.started, name, record.ended,
-        was_seen=record.verdict is not None, peak=peak, held=held, how=verdict.code,
-        verdict=verdict, ran=ran,
-    )  # fmt: skip
+        was_seen=record.verdict is not None, peak=record.memory.get("peak"),
+        held=record.memory.get("held"), ran=ran,
+    ).with_verdict(verdict)  # fmt: skip

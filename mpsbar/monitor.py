@@ -27,6 +27,7 @@ from mpsbar.core.actions import (
     Tensors,
 )
 from mpsbar.core.alerts import Alerts
+from mpsbar.core.clock import GAP
 from mpsbar.core.endings import Exit
 from mpsbar.core.events import EndedProcess, EventLog
 from mpsbar.core.findings import Health, Reason
@@ -35,7 +36,7 @@ from mpsbar.core.machine import Machine, Problem, Process
 from mpsbar.core.own_budget import OwnBudget, OwnUse
 from mpsbar.core.process_tracker import EndedPairs, ProcessTracker
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.core.trends import GAP, Trends, metal_held
+from mpsbar.core.trends import Trends, metal_held
 from mpsbar.system import this_computer
 from mpsbar.system.platform import Computer
 from mpsbar.system.scan import Scan, Scanner

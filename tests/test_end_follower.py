@@ -37,7 +37,7 @@ class Watch(NoExitWatch):
 class Mac:
     """The parts of a Computer that ends need; the folders of reports are real ones."""
 
-    footprint_kind = "footprint"
+    is_mac = True
 
     def __init__(self, folder):
         self.watch = Watch()

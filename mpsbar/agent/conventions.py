@@ -13,6 +13,9 @@ MAX_FALLBACKS = 10  # in one record
 # Less is no limit anyone means, and its ratio of a large budget would be rounded to 0: no limit.
 MIN_LIMIT = 64 << 20
 MAX_LIMIT = 1 << 50
+# Why a Free can do nothing for the life of a process: waiting for a safe moment is of no use.
+NEVER_FREED = ("free_threaded",)
+
 # What `mpsbar run --limit` gives its command, in bytes; torch reads variables of its own.
 LIMIT_VARIABLE = "MPSBAR_LIMIT"
 

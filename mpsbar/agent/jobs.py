@@ -4,6 +4,7 @@ import time
 from typing import Any, Optional
 
 from . import methods, pending_free
+from .conventions import NEVER_FREED
 from .gc_pause import CollectorPause
 from .pacing import TOO_OFTEN, JobPace
 from .protocol import Message
@@ -119,7 +120,7 @@ def _note_pending_free(answer: Message) -> Message:
     if answer["state"] != "busy":
         pending_free.drop_pending()
         return answer
-    if (answer["reason"] or {}).get("code") in pending_free.NEVER:
+    if (answer["reason"] or {}).get("code") in NEVER_FREED:
         pending_free.drop_pending()  # no moment will be a safe one
         return {**answer, "number": methods.remember_never(answer)}
     pending.note_busy(answer, now)

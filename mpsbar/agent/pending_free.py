@@ -14,8 +14,6 @@ MAX_SECONDS = 3600.0
 # How long one attempt waits for a safe moment, and how long the next one rests.
 TRY_SECONDS = 5.0
 REST_SECONDS = 10.0
-# Reasons that stay for the life of a process: nothing is worth waiting for.
-NEVER = ("free_threaded",)
 
 
 class PendingFree:

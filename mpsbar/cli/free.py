@@ -141,7 +141,6 @@ def _action(
 
 
 def _print(outcomes: "list[Freed]", snapshot: "Snapshot") -> None:
-    from mpsbar.core.snapshot import NEVER_FREED
     from mpsbar.ui.text import wording
     from mpsbar.ui.text.outcomes import say_freed
 
@@ -149,10 +148,6 @@ def _print(outcomes: "list[Freed]", snapshot: "Snapshot") -> None:
         print(wording.workers_connected(0))
     for outcome in outcomes:
         print_outcome(outcome, say_freed(outcome), snapshot)
-    later = [
-        str(outcome.pid)
-        for outcome in outcomes
-        if outcome.state == "busy" and outcome.reason not in NEVER_FREED
-    ]
+    later = [str(outcome.pid) for outcome in outcomes if outcome.may_come_later]
     if later:
         print(wording.how_to_free_later(later))

@@ -7,12 +7,13 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpsbar.cli.run_usage import Collector, Usage
-from mpsbar.core.endings import EndEvidence, ExitStatus, LastWords, SystemReports
+from mpsbar.core.end_evidence import build_evidence, will_be_reported
+from mpsbar.core.endings import EndEvidence, LastWords
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import Fallbacks, merge_operations
 from mpsbar.core.naming import name_process
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _MAX_OTHERS = 5
 _MAX_NOTED = 20
 # macOS writes a crash report within about a second.
-_REPORT_SECONDS = 3.0
+_REPORT_SECONDS, _REREAD_SECONDS = 3.0, 0.5
 # xnu's sys/reason.h: OS_REASON_JETSAM, and the code of a kill for lack of swap.
 _JETSAM, _LOW_SWAP = 1, 13
 
@@ -88,24 +89,27 @@ def run(
     with nullcontext() if json_file is None else english():
         summary = build_summary(command, end, collector, verdict)
         summary |= _build_fallbacks(found)
-    for seen in _list_ends(name_command(command), end, collector, verdict):
-        note_end(seen)
+    try:
+        for seen in _list_ends(name_command(command), end, collector, verdict):
+            note_end(seen)
+    except OSError as problem:  # the same for each
+        _report_unwritten(problem.filename, problem)
     if json_file is not None:
         try:
             replace_file(Path(json_file).expanduser(), (json.dumps(summary) + "\n").encode())
         except OSError as problem:
-            print(
-                _("mpsbar: couldn't write {file}: {problem}").format(
-                    file=json_file, problem=problem.strerror or problem
-                ),
-                file=sys.stderr,
-            )
+            _report_unwritten(json_file, problem)
     else:
         print(render_summary(summary), file=sys.stderr)
         if found is not None:
             lines = render_fallbacks(found, read_native_operations(), str(Path.cwd()))
             print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
     return exit_like(end.status)
+
+
+def _report_unwritten(file: str, problem: OSError) -> None:
+    text = _("mpsbar: couldn't write {file}: {problem}")
+    print(text.format(file=file, problem=problem.strerror or problem), file=sys.stderr)
 
 
 def name_command(command: Sequence[str]) -> str:
@@ -118,8 +122,8 @@ def _list_ends(
     """The ends of processes that leave a record, for `mpsbar why`: the exit code is the parent's to
     know, and one that was killed left nothing."""
     usage = collector.usage
-    peak = usage.allocated if usage.workers == {end.pid} else None
-    own = EndedProcess(end.pid, end.began, name, end.ended, peak=peak, verdict=verdict)
+    own = EndedProcess(end.pid, end.began, name, end.ended, peak=_find_peak(end, usage))
+    own = own.with_verdict(verdict)
     others = [other for other in collector.others.values() if other.how != "unknown"]
     return [each for each in (own, *others[:_MAX_NOTED]) if each.pid in usage.leaving]
 
@@ -200,45 +204,42 @@ def _build_fallbacks(found: Fallbacks | None) -> dict[str, object]:
     }
 
 
+def _find_peak(end: CommandEnd, usage: Usage) -> int | None:
+    """What the command itself allocated; None where that can't be told from its children's."""
+    return usage.allocated if usage.workers == {end.pid} else None
+
+
 def judge_command(end: CommandEnd, computer: Computer, collector: Collector) -> EndVerdict:
-    status = parse_wait_status(end.status)
+    usage = collector.usage
     reason, why = end.exit_reason, None
     if reason is not None and reason[0] == _JETSAM:
         why = "low-swap" if reason[1] == _LOW_SWAP else f"jetsam reason {reason[1]}"
-    is_mac = computer.footprint_kind == "footprint"
-    words = find_last_words(end.pid, end.began)
-    conditions = collector.conditions
-    return judge_end(
-        EndEvidence(
-            status=status,
-            is_connected=bool(collector.usage.workers),
-            words=words,
-            pressure=conditions.find_worst_pressure(end.ended),
-            swap_growth=conditions.find_swap_growth(end.ended),
-            gpu_reset=conditions.was_reset(end.ended),
-            exit_reason=why,
-            is_mac=is_mac,
-            torch=words.frameworks.get("torch") if words is not None else collector.usage.torch,
-            reports=_read_reports(end, status, collector.reports, is_mac),
-        )
+    known = EndEvidence(
+        status=parse_wait_status(end.status),
+        is_connected=end.pid in usage.workers,
+        leaves_words=end.pid in usage.leaving,
+        words=find_last_words(end.pid, end.began),
+        peak=_find_peak(end, usage),
+        torch=usage.torch,
+        exit_reason=why,
+        is_mac=computer.is_mac,
     )
+    evidence = build_evidence(known, end.ended, collector.conditions)
+    return judge_end(_add_reports(evidence, end, collector.reports))
 
 
-def _read_reports(
-    end: CommandEnd, status: ExitStatus | None, reader: ReportReader, is_mac: bool
-) -> SystemReports:
-    if status is None or status.signal is None:
-        return SystemReports()
-    ended = EndedPid(end.pid, None, end.began, end.ended, status.signal)
-    found = reader.read(ended)
+def _add_reports(evidence: EndEvidence, end: CommandEnd, reader: ReportReader) -> EndEvidence:
+    """Waits for a crash report, but for nothing else: the command has ended."""
+    if evidence.status is None or evidence.status.signal is None:
+        return evidence
+    ended = EndedPid(end.pid, None, end.began, end.ended, evidence.status.signal)
+    evidence = replace(evidence, reports=reader.read(ended))
     waited = 0.0
-    while is_mac and status.signal in (4, 5, 6, 8, 10, 11) and found.crash is None:
-        if waited >= _REPORT_SECONDS:
-            break
-        threading.Event().wait(0.5)
-        waited += 0.5
-        found = reader.read(ended)
-    return found
+    while will_be_reported(evidence) and waited < _REPORT_SECONDS:
+        threading.Event().wait(_REREAD_SECONDS)
+        waited += _REREAD_SECONDS
+        evidence = replace(evidence, reports=reader.read(ended))
+    return evidence
 
 
 def render_summary(summary: Mapping[str, object]) -> str:

@@ -1,12 +1,13 @@
 """What a command of `mpsbar run --summary` and its children use, while they run."""
 
 import threading
-from collections.abc import Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 
+from mpsbar.core.counters import sum_known
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.recent_conditions import RecentConditions
-from mpsbar.core.snapshot import Snapshot, Worker
+from mpsbar.core.snapshot import Snapshot
 from mpsbar.monitor import Monitor
 from mpsbar.system.platform import Computer
 
@@ -67,15 +68,15 @@ class Collector:
             usage.workers |= {worker.pid for worker in workers}
             usage.leaving |= {worker.pid for worker in workers if worker.leaves_words}
             for name in ("allocated", "driver", "cached"):
-                usage.note(name, _total(workers, name))
+                read = attrgetter(name)
+                usage.note(name, sum_known(worker.total(read) for worker in workers))
             for worker in workers:
                 usage.devices |= {backend.name for backend in worker.in_use}
                 usage.torch = usage.torch or worker.frameworks.get("torch")
                 usage.note("allocated", worker.total(lambda backend: backend.peak))
                 if worker.last_free is not None:
                     usage.frees[worker.pid] = worker.last_free.number
-            sizes = [p.footprint for p in processes if p.footprint is not None]
-            usage.note("footprint", sum(sizes) if sizes else None)
+            usage.note("footprint", sum_known(process.footprint for process in processes))
             for process in processes:
                 usage.note("footprint", process.footprint_peak)
             for end in snapshot.ended:
@@ -100,9 +101,3 @@ class Collector:
                 return True
             pid = parent
         return False
-
-
-def _total(workers: Sequence[Worker], name: str) -> int | None:
-    values = [worker.total(lambda backend: getattr(backend, name)) for worker in workers]
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

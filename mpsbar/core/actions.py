@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Literal, TypeVar
 
+from mpsbar.agent.conventions import NEVER_FREED
+
 FreeState = Literal[
     "done", "busy", "waiting", "cancelled", "gone", "ended", "silent", "refused", "failed",
     "refilled",
@@ -198,6 +200,11 @@ class Freed:
     trimmed: bool = False  # a busy worker gave its cache back itself, at its next allocation
     when_possible: bool = False  # a request that had waited for a safe moment
     cause: FreeCause | None = None  # None: a person or another program asked for it
+
+    @property
+    def may_come_later(self) -> bool:
+        """Returns whether it was busy, and a Free that waits may find a safe moment."""
+        return self.state == "busy" and self.reason not in NEVER_FREED
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from mpsbar.core import slow_down
 from mpsbar.core.actions import WatchEnd
+from mpsbar.core.clock import has_jumped
 from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN, Alert, AlertKind, EndedProcess
 from mpsbar.core.findings import Level, Reason, Value
 from mpsbar.core.health import LEAK_SPAN, LEVELS, MIN_FILLING, SWAP_SPAN
 from mpsbar.core.process_tracker import SCANS_TO_END, EndedPairs, ProcessTracker, TrackedProcess
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.core.trends import GAP, gpu_memory
+from mpsbar.core.trends import gpu_memory
 
 if TYPE_CHECKING:
     from mpsbar.core.settings import Settings
@@ -180,7 +181,7 @@ class Alerts:
         """After a gap or a jump of the clock, absence starts over and no time lies ahead."""
         if self._last is None:
             self._resumed = now
-        elif not 0 <= now - self._last <= GAP:
+        elif has_jumped(self._last, now):
             self._resumed, self._quiet_until = now, now + QUIET
             self._raised = deque((min(t, now) for t in self._raised), MAX_PER_MINUTE)
             for state in self._states.values():

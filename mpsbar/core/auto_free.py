@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from mpsbar.core.actions import AutoFreeRule, Free, FreeCause, Freed, SetAutoFree
 from mpsbar.core.advice import WORTH_FREEING, is_short_of_memory
+from mpsbar.core.clock import has_jumped
+from mpsbar.core.machine import is_same_start
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import AutoFreeStatus, Snapshot, Worker
-from mpsbar.core.trends import GAP
 
 # Seconds without any sign of work: some readings for a cache that is too large, a minute for idle.
 PAUSE_SECONDS = 5.0
@@ -30,8 +31,9 @@ Key = tuple[int, float | None]  # pid and start
 
 @dataclass(slots=True)
 class _Followed:
-    """What is known of one process."""
+    """What is known of one process; the same pid with another start is another process."""
 
+    started: float | None = None  # None: not known yet
     counters: object = None
     quiet_since: float = 0.0
     asked: float = float("-inf")
@@ -47,7 +49,7 @@ class AutoFree:
     def __init__(self) -> None:
         self._settings = self._considered = Settings()
         self._rules: dict[Key, AutoFreeRule] = {}
-        self._followed: dict[Key, _Followed] = {}
+        self._followed: dict[int, _Followed] = {}  # by pid
         self._last: float | None = None
 
     def apply(self, settings: Settings) -> None:
@@ -56,7 +58,7 @@ class AutoFree:
     def set_rule(self, action: SetAutoFree) -> None:
         """A choice for one process; what was given up before is tried again."""
         key = (action.pid, action.started)
-        self._followed.pop(key, None)
+        self._followed.pop(action.pid, None)
         self._rules.pop((action.pid, None), None)  # chosen before its start was known
         if action.rule == AutoFreeRule():
             self._rules.pop(key, None)
@@ -71,7 +73,7 @@ class AutoFree:
         self._rules = own | rules
         for key in before.keys() | rules.keys():
             if before.get(key) != self._rules.get(key):
-                self._followed.pop(key, None)
+                self._followed.pop(key[0], None)
 
     def consider(self, snapshot: Snapshot) -> tuple[list[Free], list[Freed]]:
         """What to free now, and which processes are left alone from now on."""
@@ -102,10 +104,10 @@ class AutoFree:
         """How a free ended; one that found the process busy has changed nothing."""
         if outcome.cause is None or outcome.state != "done":
             return
-        for (pid, _), followed in list(self._followed.items()):
-            if pid == outcome.pid:
-                followed.freed = now
-                followed.returned += outcome.freed or 0
+        followed = self._followed.get(outcome.pid)
+        if followed is not None:
+            followed.freed = now
+            followed.returned += outcome.freed or 0
 
     def find_statuses(self, snapshot: Snapshot) -> dict[int, AutoFreeStatus]:
         """The statuses by pid, without processes with the default rule that may be freed."""
@@ -113,21 +115,29 @@ class AutoFree:
         if not self._rules and not self._followed:
             return found
         for worker in snapshot.workers:
-            key, usual = _key(worker), AutoFreeStatus()
-            followed = self._followed.get(key, _Followed())
+            followed = self._find(worker)
             is_left_alone = snapshot.time < followed.left_alone_until
-            status = AutoFreeStatus(self._find_rule(key), is_left_alone)
-            if status != usual:
+            status = AutoFreeStatus(self._find_rule(worker.pid, followed), is_left_alone)
+            if status != AutoFreeStatus():
                 found[worker.pid] = status
         return found
 
-    def _find_rule(self, key: Key) -> AutoFreeRule:
+    def _find(self, worker: Worker) -> _Followed:
+        """What is known of this process so far; a new entry if that is nothing."""
+        followed = self._followed.get(worker.pid)
+        if followed is None or not is_same_start(followed.started, worker.started):
+            return _Followed(worker.started)
+        followed.started = followed.started if worker.started is None else worker.started
+        return followed
+
+    def _find_rule(self, pid: int, followed: _Followed) -> AutoFreeRule:
         """The start may not have been known yet when it was chosen."""
-        return self._rules.get(key) or self._rules.get((key[0], None)) or AutoFreeRule()
+        chosen = self._rules.get((pid, followed.started)) or self._rules.get((pid, None))
+        return chosen or AutoFreeRule()
 
     def _follow(self, worker: Worker, now: float) -> _Followed:
         """Note whether it has computed since the last snapshot."""
-        followed = self._followed.setdefault(_key(worker), _Followed())
+        followed = self._followed[worker.pid] = self._find(worker)
         percent = worker.process.gpu_percent if worker.process is not None else None
         counters = (
             [(b.name, b.allocated, b.reserved, b.peak, b.activity) for b in worker.in_use],
@@ -141,7 +151,7 @@ class AutoFree:
     def _find_cause(
         self, worker: Worker, snapshot: Snapshot, followed: _Followed
     ) -> FreeCause | None:
-        rule, cached = self._find_rule(_key(worker)), worker.cached
+        rule, cached = self._find_rule(worker.pid, followed), worker.cached
         quiet = snapshot.time - followed.quiet_since
         if not cached or quiet < PAUSE_SECONDS:
             return None
@@ -187,7 +197,7 @@ class AutoFree:
 
     def _check_clock(self, now: float) -> None:
         """After sleep or a changed clock nothing is known to have been idle."""
-        if self._last is not None and not 0 <= now - self._last <= GAP:
+        if self._last is not None and has_jumped(self._last, now):
             for followed in self._followed.values():
                 followed.quiet_since = now
                 followed.asked, followed.freed = min(followed.asked, now), min(followed.freed, now)
@@ -197,13 +207,14 @@ class AutoFree:
     def _forget_ended(self, snapshot: Snapshot) -> None:
         if snapshot.processes is None:
             return  # a failed scan is no evidence that a process ended
-        present = {worker.pid: _key(worker) for worker in snapshot.workers}
-        known = {process.pid for process in snapshot.processes}
-        for table in (self._rules, self._followed):
-            for pid, started in list(table):
-                is_other = pid in present and started not in (None, present[pid][1])
-                if is_other or (pid not in present and pid not in known):
-                    table.pop((pid, started), None)
+        starts: dict[int, float | None] = dict.fromkeys(p.pid for p in snapshot.processes)
+        starts |= {worker.pid: worker.started for worker in snapshot.workers}
+        for key in list(self._rules):
+            if key[0] not in starts or not is_same_start(key[1], starts[key[0]]):
+                self._rules.pop(key, None)
+        for pid in list(self._followed):
+            if pid not in starts:
+                self._followed.pop(pid, None)
 
 
 def _count_progress(worker: Worker) -> object:
@@ -212,7 +223,3 @@ def _count_progress(worker: Worker) -> object:
     if progress is None:
         return None
     return progress.steps, *(bar and bar.done for bar in (progress.bar, progress.inner))
-
-
-def _key(worker: Worker) -> Key:
-    return worker.pid, None if worker.process is None else worker.process.started

@@ -3,16 +3,23 @@
 Their list is in agent/counters.py: the agent, which is copied without this folder, needs it too.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mpsbar.agent.counters import COUNTERS, SHOWN, Counter, derive_cached, derive_held, derive_other
 
-__all__ = ["COUNTERS", "RECORDED", "SENT", "SHOWN", "Backend", "Counter"]
+__all__ = ["COUNTERS", "RECORDED", "SENT", "SHOWN", "Backend", "Counter", "sum_known"]
 
 SENT = tuple(counter for counter in COUNTERS if counter.is_sent)
 # The values that are recorded of a process at one time: counters, its footprint, and its speed in
 # millionths a second: an epoch may take an hour.
 RECORDED = (*(counter.name for counter in COUNTERS if counter.recorded), "footprint", "speed")
+
+
+def sum_known(values: Iterable[int | None]) -> int | None:
+    """The sum of those that are known; None if none is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 @dataclass(frozen=True, slots=True)

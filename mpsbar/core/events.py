@@ -1,6 +1,6 @@
 """Events while mpsbar ran: alerts, frees, limits and ends, each with a number. Pure."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mpsbar.core.actions import Freed, Limited
@@ -47,6 +47,9 @@ class EndedProcess:
     verdict: EndVerdict | None = None  # None: recorded by an older mpsbar
     is_settled: bool = True  # False: a report of the system may still change the verdict
     ran: float | None = None  # seconds that it ran, if its start is known
+
+    def with_verdict(self, verdict: EndVerdict) -> "EndedProcess":
+        return replace(self, verdict=verdict, how=verdict.code)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from mpsbar.language import mark
 
 Pressure = Literal["normal", "warning", "critical"]
+PRESSURE_LEVELS = {"normal": 0, "warning": 1, "critical": 2}
 # What `footprint` is: what the system charges the process (macOS), or its resident pages (Linux).
 FootprintKind = Literal["footprint", "rss"]
 
@@ -44,8 +45,17 @@ class Machine:
     recording: str | None = None  # what was recorded, if this is no live machine
 
 
-# Seconds by which two readings of one start may differ: the boot time it is based on moves.
+# Seconds by which two readings of one start may differ: the boot time it is based on moves, and the
+# clocks of files and of other programs are coarser.
 SAME_START = 2.0
+
+
+def is_same_start(one: float | None, other: float | None) -> bool:
+    """Returns whether two starts known for one pid may be one process's, as the kernel said them.
+
+    A start is not known while scans fail, which is no evidence that the pid was used again.
+    """
+    return one is None or other is None or one == other
 
 
 @dataclass(frozen=True, slots=True)

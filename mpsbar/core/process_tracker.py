@@ -8,12 +8,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mpsbar.core.actions import Freed
+from mpsbar.core.clock import GAP, has_jumped
 from mpsbar.core.counters import COUNTERS, RECORDED
 from mpsbar.core.endings import Exit
 from mpsbar.core.events import EndedProcess
-from mpsbar.core.machine import Process
+from mpsbar.core.machine import Process, is_same_start
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.core.trends import GAP
 
 # A single scan may miss a process that is busy starting another program.
 SCANS_TO_END = 2
@@ -22,8 +22,6 @@ ENDED_SHOWN_SECONDS = 86400.0
 _MAX_SHOWN = 20
 # An unconnected process that lived shorter (a test, a doctor's child) gets no row when it ends.
 _RUN_SECONDS = 30.0
-# A second; what counts faster is no run, and would not fit into the history.
-_MAX_SPEED = 1e9
 
 # Values of one process at one time, by the names in RECORDED: bytes, and speed. None: not known.
 Sizes = dict[str, int | None]
@@ -88,9 +86,7 @@ class ProcessTracker:
     def find(self, pid: int, started: float | None) -> TrackedProcess | None:
         """Return the process if it is present; a reused pid is another process."""
         tracked = self.present.get(pid)
-        if tracked is None or None in (started, tracked.started) or tracked.started == started:
-            return tracked
-        return None
+        return tracked if tracked and is_same_start(tracked.started, started) else None
 
     def remember(self, ended: Iterable[EndedProcess], now: float) -> None:
         """Add ended processes to those that are shown, also some that ended before we started."""
@@ -165,7 +161,7 @@ class ProcessTracker:
             if (pid, process.started if process else None) in self._exited:
                 continue  # the scan was quicker than the kernel's list
             tracked = self.present.get(pid)
-            if tracked is not None and process and tracked.started not in (None, process.started):
+            if tracked and process and not is_same_start(tracked.started, process.started):
                 tracked.missed_at = snapshot.time
                 replaced.append(self._end(tracked))
                 tracked = None
@@ -194,7 +190,7 @@ class ProcessTracker:
 
     def _end(self, tracked: TrackedProcess) -> tuple[TrackedProcess, EndedProcess]:
         self.present.pop(tracked.pid, None)
-        was_seen = 0 <= tracked.missed_at - tracked.last <= GAP
+        was_seen = not has_jumped(tracked.last, tracked.missed_at)
         ended = EndedProcess(
             tracked.pid, tracked.started, tracked.name,
             tracked.missed_at if was_seen else tracked.last, was_seen,
@@ -244,16 +240,10 @@ def _read_values(worker: Worker | None, process: Process | None) -> Sizes:
     if worker is not None and worker.state == "live":
         recorded = [counter for counter in COUNTERS if counter.recorded]
         sizes |= {counter.name: worker.total(counter.read) for counter in recorded}
-        sizes["speed"] = _read_speed(worker)
+        speed = None if worker.progress is None else worker.progress.millionths
+        # To two figures: what hardly changes needs no new row in the history.
+        sizes["speed"] = None if speed is None else int(float(f"{speed:.2g}"))
     return sizes
-
-
-def _read_speed(worker: Worker) -> int | None:
-    """In millionths a second, to two figures: what hardly changes needs no new row."""
-    speed = None if worker.progress is None else worker.progress.speed
-    if speed is None or speed[0] > _MAX_SPEED:
-        return None
-    return int(float(f"{speed[0] * 1e6:.2g}"))
 
 
 def _largest(values: Iterable[int | None]) -> int | None:

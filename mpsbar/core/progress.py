@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+# A second; what counts faster is no run, and would not fit into the history.
+_MAX_SPEED = 1e9
+
 
 @dataclass(frozen=True, slots=True)
 class RunBar:
@@ -43,3 +46,9 @@ class RunProgress:
             if bar is not None and bar.rate is not None:
                 return bar.rate, bar.unit
         return None if self.steps_per_second is None else (self.steps_per_second, "step")
+
+    @property
+    def millionths(self) -> int | None:
+        """Its speed in millionths a second: an epoch may take an hour."""
+        speed = self.speed
+        return None if speed is None or speed[0] > _MAX_SPEED else round(speed[0] * 1e6)

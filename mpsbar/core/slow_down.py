@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from mpsbar.core.clock import has_jumped
+from mpsbar.core.machine import is_same_start
 from mpsbar.core.progress import RunProgress
 from mpsbar.core.snapshot import Snapshot, Worker
 
-MB = 1 << 20
-# Seconds between two readings that are kept; a gap longer than GAP (sleep) starts over.
-SPACING, GAP = 5.0, 60.0
+# Seconds between two readings that are kept.
+SPACING = 5.0
 # Readings. The first minute is warm-up, two minutes make a steady speed, and two more (beside the
 # minute over which an agent averages) a lasting change.
 WARM_UP, MIN_STEADY, RECENT = 12, 24, 24
@@ -27,7 +28,7 @@ SCATTER, STOPPED = 0.6, 0.02
 # The last stretch of a run.
 NEARLY_DONE, SECONDS_LEFT = 0.98, 60.0
 # What counts as a change of the machine.
-SWAP_GROWTH, GPU_SHARE = 512 * MB, 25.0
+SWAP_GROWTH, GPU_SHARE = 512 << 20, 25.0
 FALLBACKS_A_STEP = 0.2  # fewer slow nothing down
 # Seconds before the slow-down with which the machine is compared, and those left out beside it.
 BEFORE, BESIDE = 300.0, 30.0
@@ -63,7 +64,7 @@ class _Context(NamedTuple):
 class _RunSpeeds:
     """The speeds of one process; those of each phase (training, validation) apart."""
 
-    started: float | None
+    started: float | None  # None: not known yet
     phases: dict[str, deque[tuple[float, float]]] = field(default_factory=dict)
     slow: SlowDown | None = None
     slow_phase: str = ""
@@ -80,10 +81,10 @@ class SpeedWatch:
         """Add one reading, at most every SPACING seconds."""
         now = snapshot.time
         if self._contexts:
-            passed = now - self._contexts[-1].time
-            if 0 <= passed < SPACING:
+            last = self._contexts[-1].time
+            if 0 <= now - last < SPACING:
                 return
-            if not 0 <= passed <= GAP:  # slept, or the clock was set
+            if has_jumped(last, now):
                 self._contexts.clear()
                 self._runs.clear()
         present = {worker.pid for worker in snapshot.workers if worker.state != "gone"}
@@ -100,10 +101,10 @@ class SpeedWatch:
         return None if run is None else run.slow
 
     def _follow(self, worker: Worker, progress: RunProgress, snapshot: Snapshot) -> None:
-        started = worker.process.started if worker.process else None
         run = self._runs.get(worker.pid)
-        if run is None or run.started != started:
-            run = self._runs[worker.pid] = _RunSpeeds(started)
+        if run is None or not is_same_start(run.started, worker.started):
+            run = self._runs[worker.pid] = _RunSpeeds(worker.started)
+        run.started = run.started if worker.started is None else worker.started
         if progress.speed is None or _is_nearly_done(progress):
             return
         rate, unit = progress.speed

@@ -1,12 +1,13 @@
 """Everything that was read in one tick, as immutable values. None: could not be read, never 0."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
+from mpsbar.agent.conventions import NEVER_FREED
 from mpsbar.core.actions import Asked, AutoFreeRule, Freed, Limited, Stopped, Tensors
-from mpsbar.core.counters import Backend
+from mpsbar.core.counters import Backend, sum_known
 from mpsbar.core.counters import Counter as AllocatorCounter
 from mpsbar.core.events import EndedProcess, Event
 from mpsbar.core.findings import Health
@@ -23,10 +24,6 @@ IN_USE = "in use"
 WorkerState = Literal["live", "busy", "gone"]
 
 
-# Reasons that stay for the life of a process: waiting for a safe moment is of no use.
-NEVER_FREED = frozenset(("free_threaded",))
-
-
 @dataclass(frozen=True, slots=True)
 class LastFree:
     """The last Free of one worker, whichever program asked for it, as its agent reports it."""
@@ -41,7 +38,7 @@ class LastFree:
 
     @property
     def may_come_later(self) -> bool:
-        """Returns whether it was busy, and a Free that waits may find a safe moment."""
+        """As Freed.may_come_later."""
         return self.state == "busy" and self.reason not in NEVER_FREED
 
 
@@ -229,7 +226,7 @@ class Snapshot:
     def longest_job(self) -> Worker | None:
         """The worker that has run longest, of those whose progress is known."""
         jobs = [
-            (worker.process.started if worker.process else None, worker)
+            (worker.started, worker)
             for worker in self.workers
             if worker.state != "gone" and worker.progress and worker.progress.fraction is not None
         ]
@@ -237,11 +234,11 @@ class Snapshot:
 
     @property
     def held(self) -> int | None:
-        return _sum(worker.held for worker in self.workers)
+        return sum_known(worker.held for worker in self.workers)
 
     @property
     def cached(self) -> int | None:
-        return _sum(worker.cached for worker in self.workers)
+        return sum_known(worker.cached for worker in self.workers)
 
 
 def _names(member: Worker | Process) -> set[str]:
@@ -278,8 +275,3 @@ def _find_roots(parents: dict[int, int | None]) -> dict[int, int]:
             root = None if at in path else next(reversed(path))
         roots.update(dict.fromkeys(path, root))
     return {pid: pid if root is None else root for pid, root in roots.items()}
-
-
-def _sum(values: Iterable[int | None]) -> int | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None

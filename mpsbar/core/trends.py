@@ -7,7 +7,9 @@ from math import inf
 from typing import NamedTuple
 
 from mpsbar.agent.frameworks import ALLOCATORS
-from mpsbar.core.machine import Process
+from mpsbar.core.clock import has_jumped
+from mpsbar.core.counters import sum_known
+from mpsbar.core.machine import PRESSURE_LEVELS, Process, is_same_start
 from mpsbar.core.slow_down import SpeedWatch
 from mpsbar.core.snapshot import Snapshot, Worker
 
@@ -16,9 +18,6 @@ WINDOW = 600.0
 MAX_POINTS = 300
 # A front end that ticks faster must not shorten the window: 300 points × 1.5 s are 7.5 minutes.
 SPACING = 1.5
-# After a gap this long (sleep, a changed clock) a line through both sides would be wrong.
-GAP = 60.0
-_PRESSURES = {"normal": 0, "warning": 1, "critical": 2}
 # Backends whose memory comes out of Metal's one budget.
 METAL = [allocator.name for allocator in ALLOCATORS if allocator.is_metal]
 
@@ -127,7 +126,7 @@ class Trends:
         machine.swap_used = append(machine.swap_used, now, read.swap_used)
         machine.gpu_memory = append(machine.gpu_memory, now, gpu_memory(snapshot))
         machine.utilization = append(machine.utilization, now, busy)
-        level = _PRESSURES.get(read.pressure or "")
+        level = PRESSURE_LEVELS.get(read.pressure or "")
         machine.pressure = append(machine.pressure, now, level)
         for process in _find_processes(snapshot):
             series = self._find_series(process.pid, process.started, now)
@@ -136,8 +135,7 @@ class Trends:
         for worker in snapshot.workers:
             # A busy worker repeats its counters, which would look flat while its footprint grows.
             if worker.state == "live":
-                started = worker.process.started if worker.process else None
-                series = self._find_series(worker.pid, started, now)
+                series = self._find_series(worker.pid, worker.started, now)
                 known = self._totals.get(worker.pid)
                 # Most workers are the same object from one tick to the next.
                 known = known if known and known[0] is worker else (worker, _add_up(worker))
@@ -163,8 +161,7 @@ class Trends:
 
     def _find_series(self, pid: int, started: float | None, now: float) -> ProcessSeries:
         series = self._processes.get(pid)
-        is_known = series is not None and None not in (started, series.started)
-        if series is None or (is_known and started != series.started):
+        if series is None or not is_same_start(series.started, started):
             series = self._processes[pid] = ProcessSeries(started, now)
         series.started = series.started if started is None else started
         series.seen = now
@@ -174,9 +171,10 @@ class Trends:
         present = {process.pid for process in _find_processes(snapshot)}
         present.update(worker.pid for worker in snapshot.workers if worker.state != "gone")
         for pid in [pid for pid in self._processes if pid not in present]:
-            silence = snapshot.time - self._processes[pid].seen
             # A failed scan is no evidence that a process ended.
-            if snapshot.processes is not None or not 0 <= silence <= GAP:
+            if snapshot.processes is not None or has_jumped(
+                self._processes[pid].seen, snapshot.time
+            ):
                 del self._processes[pid]
 
 
@@ -184,8 +182,8 @@ def append(series: Series, now: float, value: int | None) -> Series:
     """Append a value unless it is None; a gap or a clock that was set back starts a new series."""
     if value is None:
         return series
-    if series and not 0 <= now - series[-1].time <= GAP:
-        series = ()
+    if series and has_jumped(series[-1].time, now):
+        series = ()  # a line through both sides would be wrong
     if series and now - series[-1].time < SPACING:
         return series
     first = max(0, len(series) + 1 - MAX_POINTS)
@@ -197,7 +195,7 @@ def append(series: Series, now: float, value: int | None) -> Series:
 def recent(series: Series, now: float, seconds: float) -> Series:
     """The points of the last `seconds`; none at all if the newest is older than GAP."""
     points = series[bisect_left(series, (now - seconds,)) : bisect_right(series, (now, inf))]
-    return points if points and now - points[-1].time <= GAP else ()
+    return points if points and not has_jumped(points[-1].time, now) else ()
 
 
 def measure(points: Series, seconds: float) -> Trend | None:
@@ -220,8 +218,7 @@ def gpu_memory(snapshot: Snapshot) -> int | None:
     if snapshot.machine.gpu.memory_in_use is not None:
         return snapshot.machine.gpu.memory_in_use
     workers = [worker for worker in snapshot.workers if worker.state != "gone"]
-    known = [held for worker in workers if (held := metal_held(worker)) is not None]
-    return sum(known) if known else None
+    return sum_known(metal_held(worker) for worker in workers)
 
 
 def metal_held(worker: Worker) -> int | None:
@@ -230,12 +227,8 @@ def metal_held(worker: Worker) -> int | None:
 
 def _add_up(worker: Worker) -> _MachineTotals:
     allocated = worker.total(lambda backend: backend.allocated)
-    return worker.held, allocated, worker.cached, _read_speed(worker)
-
-
-def _read_speed(worker: Worker) -> int | None:
-    speed = None if worker.progress is None else worker.progress.speed
-    return None if speed is None else round(speed[0] * 1e6)
+    speed = None if worker.progress is None else worker.progress.millionths
+    return worker.held, allocated, worker.cached, speed
 
 
 def _steps(a: Spread, b: Spread) -> tuple[int, int, int]:

@@ -14,6 +14,7 @@ from mpsbar.core.error_texts import find_metal_error, is_memory_error, read_size
 from mpsbar.core.fallbacks import Fallbacks, parse_fallbacks
 from mpsbar.core.findings import Value
 from mpsbar.core.naming import printable
+from mpsbar.core.signals import CRASHES, name_signal
 
 Sureness = Literal["known", "likely", "unknown"]
 Basis = Literal[
@@ -50,9 +51,6 @@ METAL = ("metal_timeout", "interactivity", "gpu_fault", "gpu_reset")
 # Not worth a notification.
 NORMAL = ("finished", "exited", "stopped", "interrupted", "terminated", "replaced")
 SIGHUP, SIGINT, SIGKILL, SIGTERM = 1, 2, 9, 15
-# Their default is a core dump on Linux and macOS; 7 and 10 are SIGBUS on one of them.
-_CRASHES = {3, 4, 5, 6, 8, 11}
-_SIGBUS = {True: 10, False: 7}  # by whether it is a Mac
 # In the minute before: as much swap as a run that fits does not need.
 SWAP_GROWTH = 1 << 30
 _MAX_TEXT = 200
@@ -76,9 +74,14 @@ class EndVerdict:
 def judge_end(evidence: EndEvidence) -> EndVerdict:
     verdict = _judge(evidence)
     values = dict(verdict.values)
-    for name, number in (("peak", evidence.peak), ("held", evidence.held)):
-        if number is not None:
-            values.setdefault(name, number)
+    for counter, size in (("peak", evidence.peak), ("held", evidence.held)):
+        if size is not None:
+            values.setdefault(counter, size)
+    number = values.get("signal")
+    if isinstance(number, int) and name_signal(number, None) is None:
+        # Whoever reads it may do so on another system, where this number is another signal.
+        name = name_signal(number, evidence.is_mac)
+        values |= {} if name is None else {"signal_name": name}
     if evidence.torch is not None and verdict.code in METAL:
         values["torch"] = evidence.torch
     fallbacks = None if evidence.words is None else evidence.words.fallbacks
@@ -145,7 +148,7 @@ def _judge_signal(e: EndEvidence, number: int) -> EndVerdict:
         return memory
     if number == SIGKILL:
         return _judge_kill(e, values)
-    if number in _CRASHES or number == _SIGBUS[e.is_mac]:
+    if name_signal(number, e.is_mac) in CRASHES:
         return _judge_crash(e, number, seen)
     if e.stop_signal is not None and number in (SIGINT, SIGTERM):
         return EndVerdict("stopped", "known", values, ("stop_asked", *seen))

@@ -1,10 +1,11 @@
 """Parses the answers of the doctor's child process, which are not trusted, to a Device. Pure."""
 
-from signal import Signals
+import sys
 from typing import Any
 
 from mpsbar.agent.secrets import mask
 from mpsbar.core.dtype_results import parse_number, parse_text
+from mpsbar.core.signals import name_exit
 from mpsbar.core.torch_facts import mask_settings, parse_numbers
 from mpsbar.doctor.rules import STAGES, Device, InspectionEnd
 
@@ -26,7 +27,7 @@ def parse_device(python: str, answers: list[Answer], tail: bytes, code: int | No
         python=python,
         ended=ended,
         stage=stage if ended in ("crashed", "exited", "hung") else None,
-        signal=_signal_name(code) if ended == "crashed" else None,
+        signal=name_exit(code, sys.platform) if code is not None and ended == "crashed" else None,
         error=None if ended in ("ok", "no_torch") or complaint is None else mask(complaint),
         **_parse_python(stages),
         **_parse_torch(stages),
@@ -90,15 +91,6 @@ def _parse_end(stages: Stages, code: int | None) -> InspectionEnd:
     if code < 0:
         return "crashed"
     return "exited" if "python" in stages else "not_python"
-
-
-def _signal_name(code: int | None) -> str | None:
-    if code is None or code >= 0:
-        return None
-    try:
-        return Signals(-code).name
-    except ValueError:
-        return str(-code)
 
 
 def _parse_settings(value: Any) -> dict[str, str]:

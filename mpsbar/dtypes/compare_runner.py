@@ -2,7 +2,7 @@
 
 import importlib.resources
 import json
-import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from mpsbar.agent.secrets import mask
 from mpsbar.core.naming import printable
+from mpsbar.core.signals import name_exit
 from mpsbar.dtypes.compare.text import build_headline
 from mpsbar.dtypes.compare_child import MARK
 from mpsbar.system.child_process import ChildAnswer, start_script
@@ -157,7 +158,7 @@ def _parse(python: str, output: _ChildOutput, tail: bytes, code: int) -> FileCom
     if "end" in output.stages and output.data is not None:
         return FileComparison(python, "ok", data=output.data)
     complaints = tail.decode(errors="replace").strip().splitlines()
-    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    how = name_exit(code, sys.platform)
     last = f": {printable(mask(complaints[-1]))}" if complaints else ""
     at = output.at if output.at not in ("", "cpu") else None
     return FileComparison(python, "crashed", output.data, how + last, crashed_in=at)

@@ -3,6 +3,7 @@
 import importlib.resources
 import json
 import os
+import sys
 import threading
 import time
 from collections import Counter
@@ -13,10 +14,11 @@ from typing import Any
 
 from mpsbar.agent.secrets import mask
 from mpsbar.core.dtype_results import ProbeEnded, Progress, parse_text
+from mpsbar.core.signals import name_exit
 from mpsbar.dtypes.deep_child import MARK
 from mpsbar.dtypes.deep_files import PartialFile, read_partial
 from mpsbar.dtypes.deep_results import DTYPES, DeepCell, DeepProbe, build_deep_cell
-from mpsbar.dtypes.runner import FROM_OUTSIDE, signal_name
+from mpsbar.dtypes.runner import FROM_OUTSIDE
 from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_script
 from mpsbar.system.ownership import NotTrusted
 
@@ -262,7 +264,7 @@ class DeepRunner:
                 share.killed.add(cell)
                 return
             state = "hung" if code is None else "crashed"
-            text = None if code is None else signal_name(code)
+            text = None if code is None else name_exit(code, sys.platform)
             self._blame(cell, state, text)
             operation = cell.rpartition("/")[0]
             share.crashes[operation] += 1

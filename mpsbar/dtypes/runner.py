@@ -4,6 +4,7 @@ import contextlib
 import importlib.resources
 import json
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -24,6 +25,7 @@ from mpsbar.core.dtype_results import (
     parse_number,
     parse_text,
 )
+from mpsbar.core.signals import name_exit
 from mpsbar.dtypes.dtype_child import MARK, SPEED
 from mpsbar.dtypes.operations import COMPILE
 from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_script
@@ -230,7 +232,7 @@ def _judge_death(session: _Session, cell: str, code: int | None) -> None:
     elif -code in FROM_OUTSIDE and cell not in session.killed:
         session.killed.add(cell)
     else:
-        session.blame(cell, "crashed", signal_name(code))
+        session.blame(cell, "crashed", name_exit(code, sys.platform))
 
 
 def _parse_end(session: _Session) -> ProbeEnded:
@@ -304,9 +306,3 @@ def _find_error(ended: ProbeEnded, session: _Session) -> str | None:
     lines = session.tail.decode(errors="replace").strip().splitlines()
     text = parse_text(next(filter(None, texts), lines[-1] if lines else None))
     return None if text is None else mask(text)
-
-
-def signal_name(code: int) -> str:
-    with contextlib.suppress(ValueError):
-        return signal.Signals(-code).name if code < 0 else f"exit code {code}"
-    return str(-code)

@@ -17,7 +17,7 @@ from mpsbar.core.alerts import CAUSES, SINGLE_EVENTS
 from mpsbar.core.counters import COUNTERS
 from mpsbar.core.dtype_results import Probe
 from mpsbar.core.events import ALERT_CAUSES, Alert, EndedProcess
-from mpsbar.core.machine import Machine
+from mpsbar.core.machine import PRESSURE_LEVELS, Machine
 from mpsbar.core.naming import printable
 from mpsbar.core.snapshot import IN_USE, Snapshot, Worker
 from mpsbar.core.verdicts import EndCode
@@ -29,7 +29,6 @@ _FRAMEWORKS = {framework.name for framework in FRAMEWORKS}
 _DEVICES = {allocator.name for allocator in ALLOCATORS}
 _WORKER_STATES = ("live", "busy")
 _LEVELS = {"ok": 0, "warning": 1, "critical": 2}
-_PRESSURES = {"normal": 0, "warning": 1, "critical": 2}
 _LONGEST_LABEL = 100
 # The words come from our own code; the cap only keeps a mistake there from filling Prometheus.
 _MAX_WORDS = 50
@@ -117,7 +116,7 @@ def _machine(machine: Machine) -> Iterator[Metric]:
     yield InfoMetricFamily("mpsbar_machine", "This computer.", value=labels)
     gpu = machine.gpu
     used = None if gpu.utilization is None else gpu.utilization / 100
-    pressure = _PRESSURES.get(machine.pressure or "")
+    pressure = PRESSURE_LEVELS.get(machine.pressure or "")
     on_battery = None if machine.on_battery is None else int(machine.on_battery)
     for name, meaning, number in (
         ("machine_memory_bytes", "Memory of this computer.", machine.memory_total),

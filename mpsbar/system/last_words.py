@@ -23,6 +23,7 @@ from mpsbar.agent.secrets import mask
 from mpsbar.core.endings import LastWords, RaisedError
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks, parse_operations
+from mpsbar.core.machine import SAME_START
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.verdicts import build_verdict_json, parse_verdict_json
 from mpsbar.system.files import read_bytes, replace_file
@@ -32,8 +33,6 @@ _LARGEST = 16 * 1024
 _MAX_FILES = 2000
 _MAX_TEXT = 200
 _MAX_NUMBER = 2**53
-# The agent attaches after its process has started, by a clock that may be coarser.
-_SAME_SECONDS = 2.0
 _PATTERN = re.compile(r"[A-Za-z_][\w.]{0,99}")
 
 
@@ -55,13 +54,13 @@ def find_last_words(
 
     One that `mpsbar run --summary` made, because there was none, only if asked for.
     """
-    for path in _list(0.0 if started is None else started - _SAME_SECONDS, pid):
+    for path in _list(0.0 if started is None else started - SAME_START, pid):
         words = _read(path)
         if words is None or words.pid != pid or (words.is_of_parent and not or_of_parent):
             continue
-        if last_seen is not None and (words.started or 0.0) > last_seen + _SAME_SECONDS:
+        if last_seen is not None and (words.started or 0.0) > last_seen + SAME_START:
             continue
-        if started is None or words.attached >= started - _SAME_SECONDS:
+        if started is None or words.attached >= started - SAME_START:
             return words
     return None
 
@@ -77,6 +76,7 @@ def note_end(end: EndedProcess) -> None:
     """Put what `mpsbar run --summary` saw as the parent into the record of a process.
 
     One that was killed has left none: then the parent leaves one, unless that is turned off.
+    OSError, with the folder that is to be used: no record could be left.
     """
     assert end.verdict is not None
     began = end.ended if end.started is None else end.started
@@ -88,8 +88,9 @@ def note_end(end: EndedProcess) -> None:
         "by_parent": True,
         "name": mask(printable(end.name, _MAX_TEXT)), "memory": {"peak": end.peak}, **seen,
     }  # fmt: skip
+    problems = []
     for folder in user_folders.find_run_folders():
-        with suppress(OSError):
+        try:
             user_folders.check(folder)
             if os.path.lexists(Path(folder, NO_LAST_WORDS)):
                 return
@@ -100,6 +101,10 @@ def note_end(end: EndedProcess) -> None:
             for old in _list(0.0)[MAX_ENDED_FILES:]:
                 old.unlink(missing_ok=True)
             return
+        except OSError as problem:
+            text = problem.strerror or str(problem)
+            problems.append(OSError(problem.errno, text, str(Path(folder, ENDED_FOLDER))))
+    raise problems[0]
 
 
 def _complete(
@@ -109,7 +114,7 @@ def _complete(
 
     False: there is none.
     """
-    for path in _list(since - _SAME_SECONDS, pid):
+    for path in _list(since - SAME_START, pid):
         with suppress(OSError, ValueError, RecursionError):
             if path.lstat().st_uid != os.geteuid():
                 continue
@@ -132,17 +137,28 @@ def _build_row(operation: FallbackOperation) -> list[object]:
 
 
 def apply_setting(is_on: bool) -> None:
-    """Tell the agents, by a file in each run directory; without last words there are no records."""
+    """Tell the agents, by a file in each run directory; without last words there are no records.
+
+    OSError: not all of them can be told; the others were.
+    """
+    problems = []
     for folder in user_folders.find_run_folders():
         marker = Path(folder) / NO_LAST_WORDS
-        with suppress(OSError):
-            if is_on:
+        try:
+            if not is_on:
+                user_folders.prepare(folder)
+                marker.touch(0o600)
+            elif os.path.lexists(marker):
                 marker.unlink(missing_ok=True)
-                continue
-            user_folders.prepare(folder)
-            marker.touch(0o600)
-            for path in _list(0.0):
-                path.unlink(missing_ok=True)
+        except OSError as problem:
+            problems.append(problem)
+    for path in [] if is_on else _list(0.0):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as problem:
+            problems.append(problem)
+    if problems:
+        raise problems[0]
 
 
 def _list(since: float, pid: int | None = None) -> list[Path]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from mpsbar.agent.frameworks import FRAMEWORKS
-from mpsbar.core.machine import FootprintKind, Machine, Pressure, Problem
+from mpsbar.core.machine import Machine, Pressure, Problem
 from mpsbar.system.platform import (
     Details,
     ExitWatch,
@@ -51,7 +51,7 @@ _FULL_CRITICAL = 10.0
 
 
 class LinuxComputer:
-    footprint_kind: FootprintKind = "rss"
+    is_mac = False
     recorded_workers: list[dict[str, Any]] | None = None
 
     def __init__(self, root: str = "/") -> None:

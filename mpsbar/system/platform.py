@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from mpsbar.agent.frameworks import FRAMEWORKS
 from mpsbar.core.endings import Exit, ExitStatus, SystemReports
-from mpsbar.core.machine import FootprintKind, Machine, Problem
+from mpsbar.core.machine import Machine, Problem
 from mpsbar.core.naming import printable
 
 MAX_ARGUMENTS = 20
@@ -162,7 +162,7 @@ def parse_wait_status(status: int) -> ExitStatus | None:
 
 
 class Computer(Protocol):
-    footprint_kind: FootprintKind
+    is_mac: bool
     # What the agents of a recorded machine answered; None: this machine has real workers.
     recorded_workers: list[dict[str, Any]] | None
 

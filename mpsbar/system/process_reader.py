@@ -86,7 +86,7 @@ def describe_process(computer: Computer, pid: int, libraries: dict[str, str]) ->
         settings=mask_settings(variables),
         footprint=footprint.now,
         footprint_peak=footprint.peak,
-        footprint_kind=computer.footprint_kind,
+        footprint_kind="footprint" if computer.is_mac else "rss",
         is_napping=footprint.is_napping,
         is_enabled=enabled is not None,
         is_starting=enabled is not None

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mpsbar.core.errors import UserError
-from mpsbar.core.machine import FootprintKind, Machine, Problem
+from mpsbar.core.machine import Machine, Problem
 from mpsbar.language import _
 from mpsbar.system.macos.iokit_values import Properties, parse_gpu
 from mpsbar.system.platform import (
@@ -58,7 +58,7 @@ def read_recording(name: str) -> dict[str, Any]:
 
 
 class RecordedComputer:
-    footprint_kind: FootprintKind = "footprint"
+    is_mac = True
     problems: tuple[Problem, ...] = ()
 
     def __init__(

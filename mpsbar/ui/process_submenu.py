@@ -22,7 +22,7 @@ from mpsbar.core.health import find_budget
 from mpsbar.core.limits import PERCENTS, parse_size
 from mpsbar.core.machine import Process
 from mpsbar.core.settings import KEEP_CACHE_BELOW
-from mpsbar.core.snapshot import NEVER_FREED, AutoFreeStatus, Snapshot, Worker
+from mpsbar.core.snapshot import AutoFreeStatus, Snapshot, Worker
 from mpsbar.language import _
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import outcomes, wording
@@ -90,9 +90,7 @@ def _free_when_possible(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
         yield Row(key, text, actions=(CancelFree(pid, worker.started),), tooltip=tip)
         return
     last, shown = worker.last_free, snapshot.freed.get(pid)
-    was_busy = (last is not None and last.may_come_later) or (
-        shown and shown.state == "busy" and shown.reason not in NEVER_FREED
-    )
+    was_busy = any(free is not None and free.may_come_later for free in (last, shown))
     if was_busy and can_free(worker):
         is_pending = FreeWhenPossible(pid) in snapshot.pending
         actions = () if is_pending else (FreeWhenPossible(pid, worker.started),)

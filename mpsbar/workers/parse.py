@@ -7,7 +7,7 @@ from typing import Any
 from mpsbar.agent.protocol import MAX_NUMBER
 from mpsbar.agent.secrets import cut_options, mask, shorten_command
 from mpsbar.core.actions import Freed, FreeState, Limited, LimitState, TensorGroup, Tensors
-from mpsbar.core.counters import SENT, Backend
+from mpsbar.core.counters import SENT, Backend, sum_known
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.snapshot import LastFree, WaitingFree, Worker, WorkerState
@@ -195,8 +195,7 @@ def _most(reports: list[dict[str, Any]], key: str) -> int | None:
 
 
 def _sum(reports: list[dict[str, Any]], key: str) -> int | None:
-    known = [n for r in reports if (n := parse_count(r.get(key))) is not None]
-    return sum(known) if known else None
+    return sum_known(parse_count(report.get(key)) for report in reports)
 
 
 def parse_tensors(pid: int, answer: Any) -> Tensors:

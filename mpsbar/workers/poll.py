@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mpsbar.agent import protocol, user_folders
+from mpsbar.core.machine import SAME_START
 from mpsbar.core.snapshot import Worker
 from mpsbar.system.ownership import is_running
 from mpsbar.workers.connection import Refused, WorkerConnection
@@ -27,8 +28,6 @@ MAX_CONNECTIONS = 150
 # File systems stamp directories by a clock that may stand still for some milliseconds; a list that
 # was read sooner after the last change may lack the next one.
 _SETTLED_SECONDS = 0.5
-# A process may have started within the second in which its socket was made, by coarser clocks.
-_SAME_SECONDS = 2.0
 # How long a worker that refuses on macOS keeps its row: its queue of connections may be full.
 _REFUSING_SECONDS = 60.0
 
@@ -212,7 +211,7 @@ class WorkerPoll:
             return False
         try:
             made = os.lstat(polled.path).st_mtime
-            return self._read_start(polled.pid) > made + _SAME_SECONDS
+            return self._read_start(polled.pid) > made + SAME_START
         except (ProcessLookupError, FileNotFoundError, PermissionError):
             return True
         except OSError:

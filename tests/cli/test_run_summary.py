@@ -10,6 +10,7 @@ from endings.end_cases import make_group, why_no_cgroup
 from samples import GB
 from worker_kit import ROOT, TIMEOUT, wait_for
 
+from mpsbar.cli import run_summary
 from mpsbar.cli.run_summary import (
     Collector,
     Usage,
@@ -17,7 +18,7 @@ from mpsbar.cli.run_summary import (
     find_first_fallbacks,
     judge_command,
 )
-from mpsbar.core.endings import SystemReports
+from mpsbar.core.endings import CrashReport, SystemReports
 from mpsbar.core.machine import Gpu, Machine
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.system import paths
@@ -30,7 +31,7 @@ KILLED = CommandEnd(4711, 9, 1000.0, 1100.0, 0)
 class Computer:
     """A Mac of which nothing but this is asked."""
 
-    footprint_kind = "footprint"
+    is_mac = True
     recorded_workers = ()
 
     def __getattr__(self, name):
@@ -123,6 +124,43 @@ def test_what_is_looked_at_while_it_lives_is_noted(collector, monkeypatch):
     monkeypatch.setattr(collector, "_monitor", type("Nobody", (), {"start": print, "close": print}))
     collector.start(4711)
     assert judge(collector).code == "killed_for_memory"
+
+
+@pytest.mark.parametrize(("signal", "reads"), [(11, 3), (9, 1), (15, 1), (3, 1)])
+def test_only_a_crash_is_worth_waiting_for_its_report(collector, monkeypatch, signal, reads):
+    read = []
+
+    def find(*_):
+        read.append(1)
+        return SystemReports(crash=CrashReport(signal) if len(read) == 3 else None)
+
+    monkeypatch.setattr(run_summary, "_REREAD_SECONDS", 0.01)
+    monkeypatch.setattr(collector, "reports", NoReports())
+    monkeypatch.setattr(NoReports, "read", find)
+    judge(collector, CommandEnd(4711, signal, 1000.0, 1100.0, 0))
+    assert len(read) == reads
+
+
+def test_what_was_seen_of_the_command_is_evidence(collector):
+    collector.usage = Usage(allocated=GB, workers={4711}, leaving={4711})
+    verdict = judge(collector, CommandEnd(4711, 3 << 8, 1000.0, 1100.0, 0))
+    assert verdict.values == {"code": 3, "peak": GB}
+    assert verdict.basis == ("exit_status", "no_last_words")
+    collector.usage = Usage(allocated=GB, workers={4712}, leaving={4712})  # a child
+    verdict = judge(collector, CommandEnd(4711, 3 << 8, 1000.0, 1100.0, 0))
+    assert (verdict.values, verdict.basis) == ({"code": 3}, ("exit_status",))
+
+
+def test_a_record_that_cannot_be_left_is_said_once(monkeypatch, tmp_path, capfd):
+    def fail(_end):
+        raise OSError(13, "Permission denied", str(tmp_path / "ended"))
+
+    monkeypatch.setenv("MPSBAR_RUN_DIR", str(tmp_path / "run"))
+    monkeypatch.setattr(run_summary, "_list_ends", lambda *_: [None, None])
+    monkeypatch.setattr(run_summary, "note_end", fail)
+    assert run_summary.run(["true"], dict(os.environ), None) == 0
+    line = f"mpsbar: couldn't write {tmp_path}/ended: Permission denied"
+    assert capfd.readouterr().err.count(line) == 1
 
 
 def test_fallbacks_of_a_process_that_was_killed_are_not_known(collector):

@@ -176,6 +176,28 @@ def test_a_choice_for_one_process_comes_first_and_ends_with_it():
     assert policy.find_statuses(replace(other, workers=(worker,))) == {}
 
 
+def fail_scan(snapshot):
+    """The same while the processes could not be listed: no start is known."""
+    return replace(snapshot, processes=None, workers=(replace(snapshot.workers[0], process=None),))
+
+
+def test_what_was_chosen_for_a_process_holds_while_scans_fail():
+    policy = make(KEEP)
+    policy.set_rule(SetAutoFree(7, 100.0, AutoFreeRule(keep_cache_below=0)))
+    policy.consider(look(0.0))
+    for time in range(2, 60, 2):
+        failed = fail_scan(look(float(time)))
+        assert policy.consider(failed) == ([], [])
+        assert policy.find_statuses(failed) == {7: AutoFreeStatus(AutoFreeRule(keep_cache_below=0))}
+
+
+def test_a_failed_scan_does_not_make_a_process_look_busy():
+    policy = make(KEEP)
+    assert run(policy, PAUSE_SECONDS - 1) == []
+    frees, _ = policy.consider(fail_scan(look(PAUSE_SECONDS + 1)))
+    assert [(free.pid, free.cause) for free in frees] == [(7, "keep_below")]
+
+
 def test_a_recorded_machine_and_an_agent_without_free_are_not_asked():
     policy = make(KEEP)
     for time in range(0, 100, 2):

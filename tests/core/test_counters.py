@@ -6,7 +6,7 @@ from dataclasses import fields
 import pytest
 from changed_package import ChangedPackage
 
-from mpsbar.core.counters import COUNTERS, RECORDED, SENT, Backend
+from mpsbar.core.counters import COUNTERS, RECORDED, SENT, Backend, sum_known
 from mpsbar.history import database
 
 ROW = '    Counter("graphs", "in compiled graphs", rank=9, recorded=4),'
@@ -150,3 +150,12 @@ open_database(Path("history.sqlite"), 50_000_000).close()
         database.open_database(file, 50_000_000)
     with sqlite3.connect(file) as connection:
         assert database.read_version(connection) == 4
+
+
+def test_a_sum_of_what_is_known():
+    assert (sum_known([1, None, 2]), sum_known([0, None]), sum_known([None]), sum_known([])) == (
+        3,
+        0,
+        None,
+        None,
+    )

@@ -107,6 +107,24 @@ def test_another_process_with_the_same_pid_starts_over():
     assert not any(watch(STEADY + SLOW, worker=worker))
 
 
+@pytest.mark.parametrize("failed", [150.0, 500.0])  # before, and after the slow-down was found
+def test_a_failed_scan_does_not_start_over(failed):
+    def worker(at):
+        process = make_process(4711, started=100.0)
+        return {"process": None if at == failed else process}
+
+    assert watch(STEADY + SLOW + [0.9] * 20, worker=worker)[-1] is not None
+
+
+def test_another_process_after_failed_scans_starts_over():
+    def worker(at):
+        if 290 <= at < 310:
+            return {"process": None}
+        return {"process": make_process(4711, started=100.0 if at < 300 else 200.0)}
+
+    assert not any(watch(STEADY + SLOW, worker=worker))
+
+
 def machine_with(**fields):
     return lambda at: replace(MAC, **fields) if at >= 290 else MAC
 

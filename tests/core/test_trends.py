@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from samples import make_process, make_worker
 from thorough import two_sizes
 
+from mpsbar.core.clock import GAP
 from mpsbar.core.machine import Gpu, Machine
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import (
-    GAP,
     MAX_POINTS,
     SPACING,
     WINDOW,

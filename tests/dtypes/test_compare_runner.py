@@ -65,3 +65,8 @@ def test_a_dtype_that_was_finished_before_the_cancel_is_kept(tmp_path, monkeypat
     result = runner._run_once(sys.executable, ["float32"], lambda *_: None)
     assert result.ended == "cancelled"
     assert result.data == {"dtypes": {"float32": {}}}
+
+
+def test_a_crash_by_a_signal_without_a_name_is_a_crash():
+    found = compare_runner._parse("python", compare_runner._ChildOutput(), b"", -35)
+    assert (found.ended, found.text) == ("crashed", "signal 35")

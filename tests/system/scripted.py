@@ -18,7 +18,7 @@ from mpsbar.system.platform import (
 class Scripted:
     """A value is an answer; an exception is raised; `asked` counts who was asked for libraries."""
 
-    footprint_kind: str = "footprint"
+    is_mac: bool = True
     recorded_workers: None = None
     problems: tuple[Problem, ...] = ()
     machine: Any = field(default_factory=lambda: Machine(chip="Apple M9"))

@@ -143,6 +143,29 @@ def test_the_setting_is_a_file_for_the_agents(folder):
     assert not marker.exists()
 
 
+def test_agents_that_cannot_be_told_are_reported_when_all_others_were(folder, monkeypatch):
+    """The first folder is another user's to write, as far as this one can know."""
+    leave(folder)
+    bad = folder.parent.parent / "bad"
+    bad.mkdir()
+    bad.chmod(0o777)
+    folders = [str(bad), str(folder.parent)]
+    monkeypatch.setattr(last_words.user_folders, "find_run_folders", lambda: folders)
+    with pytest.raises(PermissionError, match="bad is writable by other users"):
+        apply_setting(False)
+    assert (folder.parent / conventions.NO_LAST_WORDS).exists()
+    assert list(folder.iterdir()) == []
+    (bad / conventions.NO_LAST_WORDS).mkdir()  # can't be removed as a file
+    with pytest.raises(OSError, match=r"directory|permitted"):
+        apply_setting(True)
+    assert not (folder.parent / conventions.NO_LAST_WORDS).exists()
+
+
+def test_a_folder_that_cannot_be_used_is_no_problem_where_last_words_are_on(folder, monkeypatch):
+    monkeypatch.setattr(last_words.user_folders, "find_run_folders", lambda: [str(folder / "none")])
+    apply_setting(True)
+
+
 def test_what_fell_back_to_the_cpu_is_not_trusted():
     given = [
         ["aten::x", 3, "a.py:1"],
@@ -271,6 +294,13 @@ def test_the_parent_leaves_a_record_of_a_command_that_was_killed(folder, monkeyp
     assert find_last_words(7, 990.0, or_of_parent=True).is_of_parent
     record = json.loads(file.read_text())
     assert parse_last_words(record | {"verdict": {"code": "nonsense"}}) is None
+
+
+def test_a_record_that_cannot_be_left_is_reported(folder):
+    folder.parent.chmod(0o777)
+    with pytest.raises(OSError, match="writable by other users") as found:
+        note_end(EndedProcess(7, 990.0, "train.py", 1100.0, verdict=KILLED))
+    assert found.value.filename == str(folder)
 
 
 def test_where_records_are_turned_off_the_parent_leaves_none(folder):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any
 
-from mpsbar.core.machine import FootprintKind, Machine, Problem
+from mpsbar.core.machine import Machine, Problem
 from mpsbar.system.macos import processes, sysctl
 from mpsbar.system.macos.gpu import BUDGET_INTERVAL, GpuReader, read_budget
 from mpsbar.system.macos.native import SYSTEM, Libraries, load
@@ -24,7 +24,7 @@ from mpsbar.system.read_timeouts import BackgroundValue
 class MacComputer:
     """Its methods may be called from different threads, one after the other."""
 
-    footprint_kind: FootprintKind = "footprint"
+    is_mac = True
     recorded_workers: list[dict[str, Any]] | None = None
 
     def __init__(

@@ -8,6 +8,7 @@ import pwd
 from pathlib import Path
 
 from mpsbar.core.endings import GpuEvent, Panic, SystemReports, Unreadable
+from mpsbar.core.machine import SAME_START
 from mpsbar.system.files import read_bytes
 from mpsbar.system.macos import report_files
 from mpsbar.system.macos.report_files import CRASH, GPU_EVENT, JETSAM, ReportName
@@ -20,7 +21,6 @@ _MAX_NAMES = 20_000
 _MAX_READ = 40  # files for one end
 # A report's name has the second of the crash or the next; clocks and a busy disk add to that.
 _BEFORE, _AFTER = 5.0, 120.0
-_SAME_START = 1.0
 # A GPU event has no pid: only one of the same seconds may have to do with an end.
 _SAME_EVENT = 5.0
 _PANIC_AFTER = 7 * 86400.0
@@ -109,7 +109,7 @@ def _is_same(end: EndedPid, launched: float | None) -> bool:
     """A pid is used again: its start decides. A cut report may lack it; then the pid has to do."""
     if end.started is None or launched is None:
         return end.is_exact
-    return abs(launched - end.started) <= _SAME_START
+    return abs(launched - end.started) <= SAME_START
 
 
 def _read(path: Path) -> str | None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
+from mpsbar.core.machine import PRESSURE_LEVELS
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import MachineSeries, Point
 from mpsbar.dtypes.summary import say_headline, say_progress
@@ -15,7 +16,6 @@ from mpsbar.ui.terminal.themes import LEVEL_STYLES, Palette
 from mpsbar.ui.text import cells, findings, wording
 from mpsbar.ui.text.machine import describe_machine_briefly
 
-_PRESSURES = {"normal": 0, "warning": 1, "critical": 2}
 _HISTORY = 8
 _LABEL = 9
 
@@ -84,7 +84,7 @@ def build_gauges(snapshot: Snapshot) -> Iterator[Gauge]:
     swap = machine.swap_used
     part = None if swap is None or not total else swap / total
     yield Gauge(_("swap"), wording.size(swap), part, series.swap_used, total or 0)
-    level = _PRESSURES.get(machine.pressure or "")
+    level = PRESSURE_LEVELS.get(machine.pressure or "")
     text = {0: _("normal"), 1: _("warning"), 2: _("critical")}.get(
         -1 if level is None else level, wording.UNKNOWN
     )

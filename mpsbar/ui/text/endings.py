@@ -3,12 +3,13 @@
 Pure. What is only likely is always worded as likely.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from mpsbar.core.advice import advise_end
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.findings import Value
 from mpsbar.core.naming import printable
+from mpsbar.core.signals import name_signal
 from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.core.verdicts import EndVerdict
 from mpsbar.language import _
@@ -17,12 +18,6 @@ from mpsbar.ui.text.fallbacks import render_fallbacks
 from mpsbar.ui.text.findings import say_advice
 from mpsbar.ui.text.wording import ago, clock, duration, size
 
-# macOS's and Linux's numbers agree on these; SIGBUS has two.
-_SIGNALS = {
-    1: "SIGHUP", 2: "SIGINT", 3: "SIGQUIT", 4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS",
-    8: "SIGFPE", 9: "SIGKILL", 10: "SIGBUS", 11: "SIGSEGV", 13: "SIGPIPE", 14: "SIGALRM",
-    15: "SIGTERM",
-}  # fmt: skip
 # Where these are only likely, the words below do not say so themselves.
 _UNHEDGED = {
     "exception", "out_of_memory", "stopped", "interrupted", "metal_timeout", "interactivity",
@@ -59,7 +54,7 @@ def say_briefly(verdict: EndVerdict | None, how: str | None = None) -> str:
     values = verdict.values
     how = _briefly(verdict).format(
         at=_size(values.get("at")), code=_number(values.get("code")), type=_type(verdict),
-        signal=say_signal(values.get("signal")), named=_name_library(verdict),
+        signal=say_signal(values), named=_name_library(verdict),
     )  # fmt: skip
     is_fact = verdict.sure == "known" or verdict.code not in _UNHEDGED
     return how if is_fact else _("most likely {how}").format(how=how)
@@ -111,7 +106,7 @@ def say_verdict(verdict: EndVerdict | None, name: str, how: str | None = None) -
     values = verdict.values
     words = {key: _word(key, value) for key, value in values.items()}
     words |= {
-        "name": name, "signal": say_signal(values.get("signal")), "type": _type(verdict),
+        "name": name, "signal": say_signal(values), "type": _type(verdict),
         "named": _name_library(verdict), "text": _text(values.get("text")),
     }  # fmt: skip
     sentence = _sentence(verdict)
@@ -241,7 +236,7 @@ def say_basis(verdict: EndVerdict) -> list[str]:
 
 def _say_status(values: dict[str, Value]) -> str:
     if values.get("signal") is not None:
-        return _("the kernel's exit status: {signal}").format(signal=say_signal(values["signal"]))
+        return _("the kernel's exit status: {signal}").format(signal=say_signal(values))
     if values.get("code") is not None:
         return _("the kernel's exit status: code {code}").format(code=_number(values["code"]))
     return _("the kernel's exit status")
@@ -288,10 +283,14 @@ def say_details(
     return lines
 
 
-def say_signal(number: Value) -> str:
+def say_signal(values: Mapping[str, Value]) -> str:
+    """SIGTERM; signal 40 for one without a name, or of an older record that doesn't say it."""
+    number, name = values.get("signal"), values.get("signal_name")
     if not isinstance(number, int):
         return "?"
-    return _SIGNALS.get(number, _("signal {number}").format(number=number))
+    if isinstance(name, str):
+        return printable(name, 20)
+    return name_signal(number, None) or _("signal {number}").format(number=number)
 
 
 def _type(verdict: EndVerdict) -> str:

@@ -5,8 +5,8 @@ from typing import get_args
 import pytest
 from samples import GB
 
-from mpsbar.core.endings import Unreadable
-from mpsbar.core.verdicts import Basis, EndCode, EndVerdict
+from mpsbar.core.endings import EndEvidence, ExitStatus, Unreadable
+from mpsbar.core.verdicts import Basis, EndCode, EndVerdict, build_record, judge_end, parse_record
 from mpsbar.ui.text.endings import say_basis, say_briefly, say_signal, say_verdict
 
 METAL = "Caused GPU Hang Error"
@@ -66,8 +66,8 @@ ENDS = [
      "ended by SIGTERM",
      "train.py was ended by a signal (SIGTERM)"),
     (EndVerdict("terminated", "known", {"signal": 24}),
-     "ended by signal 24",
-     "train.py was ended by a signal (signal 24)"),
+     "ended by SIGXCPU",
+     "train.py was ended by a signal (SIGXCPU)"),
     (EndVerdict("other_rank", "likely", {"signal": 15, "rank": "train.py rank 1 of 4 (9)"}),
      "most likely ended by its launcher",
      "train.py was most likely ended by its launcher after train.py rank 1 of 4 (9) failed"),
@@ -176,6 +176,16 @@ def test_every_kind_of_evidence_is_said():
 
 
 def test_names_of_signals():
-    assert [say_signal(number) for number in (15, 7, 10, 40, None)] == [
-        "SIGTERM", "SIGBUS", "SIGBUS", "signal 40", "?",
+    assert [say_signal({"signal": number}) for number in (15, 7, 10, 40, None)] == [
+        "SIGTERM", "signal 7", "signal 10", "signal 40", "?",
     ]  # fmt: skip
+    assert say_signal({}) == "?"
+
+
+@pytest.mark.parametrize(
+    ("number", "is_mac", "name"),
+    [(10, False, "SIGUSR1"), (10, True, "SIGBUS"), (7, False, "SIGBUS"), (12, True, "SIGSYS"), (35, False, "signal 35")],
+)  # fmt: skip
+def test_a_signal_has_its_name_on_the_system_that_the_process_ran_on(number, is_mac, name):
+    verdict = judge_end(EndEvidence(status=ExitStatus(signal=number), is_mac=is_mac))
+    assert say_signal(parse_record(build_record(verdict)).values) == name
