@@ -5,6 +5,7 @@ import re
 from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.core.findings import Reason
 from mpsbar.dtypes.checks import BUGS, Bug
+from mpsbar.dtypes.deep_results import DeepProbe
 from mpsbar.dtypes.verdicts import Verdict
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text.wording import UNKNOWN
@@ -138,8 +139,15 @@ def affected_releases(bug: Bug) -> str:
     return words + (_(" on {chips}").format(chips="/".join(bug.chips)) if bug.chips else "")
 
 
-def say_end(probe: Probe) -> str:
+def say_end(probe: Probe | DeepProbe) -> str:
     """Says in one sentence why nothing was measured."""
+    return say_failure(probe.ended, probe.python, probe.error, probe.torch, probe.device)
+
+
+def say_failure(
+    ended: str, python: str, error: str | None, torch: str | None = None, device: str | None = None
+) -> str:
+    """Says in one sentence why nothing was measured in this Python."""
     words = {
         "no_python": _("there is no Python at {python}"),
         "not_python": _("{python} can't be run as Python"),
@@ -150,11 +158,9 @@ def say_end(probe: Probe) -> str:
         "crashed": _("{python} crashed before the first operation"),
         "exited": _("{python} exited before the first operation"),
         "hung": _("{python} did not reach the first operation in time"),
-    }.get(probe.ended, _("nothing could be measured in {python}"))
-    text = words.format(
-        python=probe.python or UNKNOWN, torch=probe.torch or UNKNOWN, device=probe.device or UNKNOWN
-    )
-    return f"{text}: {probe.error}" if probe.error else text
+    }.get(ended, _("nothing could be measured in {python}"))
+    text = words.format(python=python or UNKNOWN, torch=torch or UNKNOWN, device=device or UNKNOWN)
+    return f"{text}: {error}" if error else text
 
 
 def say_no_torch_found() -> str:
