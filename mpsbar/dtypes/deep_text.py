@@ -4,7 +4,9 @@ import csv
 import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import get_args
 
+from mpsbar.core.dtype_results import CellState
 from mpsbar.dtypes.deep_results import (
     DEEP_STATES,
     DeepCell,
@@ -22,10 +24,6 @@ from mpsbar.ui.text.cells import pad, width
 
 _MAX_LINES = 30
 _BAR_WIDTH = 30
-_COLUMNS = (
-    "works", "inaccurate", "fallback", "unsupported", "crashed", "hung", "meaningless", "no_memory",
-    "unknown",
-)  # fmt: skip
 
 
 def render_deep(
@@ -108,7 +106,7 @@ def _subject(probe: DeepProbe) -> str:
 
 def _table(probe: DeepProbe, style: TableStyle) -> list[str]:
     found = {cell.state for cell in probe.cells}
-    columns = [state for state in _COLUMNS if state in found]
+    columns = [state for state in get_args(CellState) if state in found]
     words = states() | {"no_memory": _("no memory")}
     headers = [_("DTYPE"), *(words[state].upper() for state in columns), _("UNEXPECTED")]
     rows = [headers]
