@@ -69,7 +69,8 @@ class _ProgressDisplay:
         self._began: float | None = None
 
     def show(self, progress: "Progress") -> None:
-        from mpsbar.dtypes.deep_text import draw_bar, say_deep_progress
+        from mpsbar.dtypes.deep_text import say_deep_progress
+        from mpsbar.dtypes.text import draw_bar
 
         left = None
         if progress.total is not None:
@@ -78,5 +79,5 @@ class _ProgressDisplay:
             spent, done = now - self._began, progress.done - self._resumed()
             if spent > _RATE_SECONDS and done > 0:
                 left = spent / done * max(0, progress.total - progress.done)
-        bar = draw_bar(progress.done, progress.total)
-        show_progress(f"{bar} {say_deep_progress(progress.done, progress.total, left)}")
+        text = say_deep_progress(progress.done, progress.total, left)
+        show_progress(f"{draw_bar(progress.part)} {text}")

@@ -109,6 +109,10 @@ class Progress:
     total: int | None  # None: torch is still being imported
 
     @property
+    def part(self) -> float:
+        return self.done / self.total if self.total else 0.0
+
+    @property
     def percent(self) -> int:
         return 100 * self.done // self.total if self.total else 0
 

@@ -10,6 +10,7 @@ from mpsbar.dtypes.verdicts import Verdict
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text.wording import UNKNOWN
 
+_BAR_WIDTH = 30
 _MAX_NAMED = 4  # operations named in one row
 # As torch's error messages call them.
 _NAMES_IN_TORCH = {
@@ -137,6 +138,38 @@ def affected_releases(bug: Bug) -> str:
     if bug.macos_below:
         words += _(" on macOS before {version}").format(version=bug.macos_below)
     return words + (_(" on {chips}").format(chips="/".join(bug.chips)) if bug.chips else "")
+
+
+def say_subject(probe: Probe | DeepProbe) -> str:
+    """torch 2.13.0 · mps (Apple M1) · Python 3.11.7 · macOS 15.1 · /venv/bin/python."""
+    device = probe.device or UNKNOWN
+    named = f"{device} ({probe.device_name})" if probe.device_name else device
+    system = probe.system and f"{probe.os or UNKNOWN} {probe.system}"
+    words = (f"torch {probe.torch}", named, f"Python {probe.version}", system, probe.python)
+    return " · ".join(word for word in words if word)
+
+
+def say_early_end(probe: Probe | DeepProbe, done: int, total: int) -> str:
+    """Says how far a probe came that measured something, and was cancelled or stopped."""
+    stopped = _("Cancelled") if probe.ended == "cancelled" else _("Stopped early")
+    text = _("{stopped}: measured {done} of {total}").format(
+        stopped=stopped, done=done, total=total
+    )
+    return f"{text}: {probe.error}" if probe.error else text
+
+
+def say_more(number: int) -> str:
+    return _("… and {n} more").format(n=number)
+
+
+def say_saved(path: str) -> str:
+    return _("saved in {path}").format(path=path)
+
+
+def draw_bar(part: float) -> str:
+    """A bar for a terminal, of which this part, from 0 to 1, is done."""
+    full = int(_BAR_WIDTH * part)
+    return f"{'█' * full}{'░' * (_BAR_WIDTH - full)}"
 
 
 def say_end(probe: Probe | DeepProbe) -> str:

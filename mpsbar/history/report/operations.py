@@ -5,7 +5,7 @@ from datetime import tzinfo
 from mpsbar.dtypes.deep_results import DeepCell, DeepProbe
 from mpsbar.dtypes.deep_text import say_deep_headline
 from mpsbar.dtypes.text import states
-from mpsbar.history.report.dtypes import SIGNS, build_legend, say_subject
+from mpsbar.history.report.dtypes import SIGNS, build_legend, say_dated_subject
 from mpsbar.history.report.html import Markup, build_table, join, tag
 from mpsbar.language import _
 
@@ -17,7 +17,7 @@ def build_operations(probe: DeepProbe | None, home: str, zone: tzinfo | None) ->
         return None
     parts = [
         tag("p", say_deep_headline(probe), class_="headline"),
-        tag("p", say_subject(probe, home, zone), class_="note"),
+        tag("p", say_dated_subject(probe, home, zone), class_="note"),
         _news(probe),
         _heat_map(probe),
         build_legend({cell.state for cell in probe.cells}),
