@@ -15,7 +15,7 @@ from mpsbar.dtypes.text import (
     support_levels,
 )
 from mpsbar.dtypes.verdicts import Verdict, judge_dtypes
-from mpsbar.history.report.html import Markup, build_table, join, tag
+from mpsbar.history.report.html import Markup, build_heat_map, build_table, join, tag
 from mpsbar.language import _
 from mpsbar.ui.text.wording import shorten_home
 
@@ -52,22 +52,11 @@ def say_dated_subject(probe: Probe | DeepProbe, home: str, zone: tzinfo | None) 
 
 def _heat_map(probe: Probe) -> Markup:
     known = {(cell.operation, cell.dtype): cell for cell in probe.cells}
-    headers = [tag("td", "")]
-    headers += [tag("th", tag("span", dtype), scope="col") for dtype in probe.dtypes]
     rows = [
-        tag(
-            "tr",
-            tag("th", operation, scope="row"),
-            *(tag("td", _spot(known.get((operation, dtype)))) for dtype in probe.dtypes),
-        )
-        for operation in probe.operations
+        (name, [tag("td", _spot(known.get((name, dtype)))) for dtype in probe.dtypes])
+        for name in probe.operations
     ]
-    caption = tag("caption", _("Operations and dtypes"), class_="unseen")
-    table = tag(
-        "table", caption, tag("thead", tag("tr", *headers)), tag("tbody", *rows), class_="heat"
-    )
-    label = _("Operations and dtypes")
-    return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=label)
+    return build_heat_map(_("Operations and dtypes"), "heat", probe.dtypes, rows)
 
 
 def _spot(cell: Cell | None) -> Markup:
