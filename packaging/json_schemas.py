@@ -112,8 +112,9 @@ def _describe(schema: Schema, text: str) -> Schema:
 
 
 def read_fields(kind: Any, without: Sequence[str] = ()) -> dict[str, Any]:
-    """The types of a dataclass's fields, each with the comment behind it."""
-    source = inspect.getsource(kind)
+    """The types of a dataclass's fields, those it inherits too, each with the comment behind it."""
+    classes = [each for each in reversed(kind.__mro__) if dataclasses.is_dataclass(each)]
+    source = "\n".join(map(inspect.getsource, classes))
     above = [(name, text.rstrip(".")) for text, name in _ABOVE.findall(source)]
     found = [*above, *_COMMENT.findall(source)]
     comments = {name: _WORDS.sub(lambda word: _IN_JSON[word[0]], text) for name, text in found}

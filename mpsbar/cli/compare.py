@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import INTERRUPTED, run_cancellable, show_progress
-from mpsbar.cli.python_choice import DEFAULT, find_all, say_choice
+from mpsbar.cli.python_choice import DEFAULT, find_all, refuse_python, say_choice
 from mpsbar.core.errors import UserError
 from mpsbar.language import _, ngettext
 
@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
     if result.ended == "cancelled" and result.data is None:
         return INTERRUPTED
     if result.data is None:
-        _complain(result, function)
+        _complain(result, function, options)
     if options.python is None:
         say_choice(result.python)
     if options.json:
@@ -129,8 +129,8 @@ def _show_step(name: str, done: int, total: int) -> None:
         show_progress(_("Comparing… {name}: running").format(name=name))
 
 
-def _complain(result: "FileComparison", function: str) -> NoReturn:
-    from mpsbar.dtypes.text import say_no_torch_found
+def _complain(result: "FileComparison", function: str, options: argparse.Namespace) -> NoReturn:
+    from mpsbar.dtypes.text import say_failure
 
     if result.ended == "failed":
         lines = [
@@ -140,8 +140,6 @@ def _complain(result: "FileComparison", function: str) -> NoReturn:
             *result.trace,
         ]
         raise UserError("\n  ".join(lines))
-    reasons = {
-        "no_torch": say_no_torch_found(),
-        "crashed": _("the comparison crashed: {problem}").format(problem=result.text),
-    }
-    raise UserError(reasons.get(result.ended, f"{result.python}: {result.text}"))
+    if result.ended == "crashed":
+        raise UserError(_("the comparison crashed: {problem}").format(problem=result.text))
+    refuse_python(options, result.ended, say_failure(result.ended, result.python, result.text))

@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpsbar.cli.output import INTERRUPTED, run_cancellable, save_result, show_progress
-from mpsbar.cli.python_choice import say_choice
+from mpsbar.cli.python_choice import complain, say_choice
 from mpsbar.language import _
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Progress
-    from mpsbar.dtypes.deep_results import DeepProbe
     from mpsbar.dtypes.table import TableStyle
 
 _RATE_SECONDS = 2.0  # before that the time left is a guess
@@ -34,7 +33,13 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
     progress = _ProgressDisplay(lambda: runner.resumed)
     probe = run_cancellable(lambda: runner.run(progress.show), runner.cancel)
     if not probe.cells:
-        return _complain(probe, options)
+        if probe.ended == "ok":
+            options.refuse(
+                _("no operation of torch matches {pattern!r}; try '*matmul*'").format(
+                    pattern=options.only
+                )
+            )
+        return complain(probe, options)
     if options.python is None:
         say_choice(probe.python)
     if runner.problem is not None:
@@ -64,7 +69,8 @@ class _ProgressDisplay:
         self._began: float | None = None
 
     def show(self, progress: "Progress") -> None:
-        from mpsbar.dtypes.deep_text import draw_bar, say_deep_progress
+        from mpsbar.dtypes.deep_text import say_deep_progress
+        from mpsbar.dtypes.text import draw_bar
 
         left = None
         if progress.total is not None:
@@ -73,27 +79,5 @@ class _ProgressDisplay:
             spent, done = now - self._began, progress.done - self._resumed()
             if spent > _RATE_SECONDS and done > 0:
                 left = spent / done * max(0, progress.total - progress.done)
-        bar = draw_bar(progress.done, progress.total)
-        show_progress(f"{bar} {say_deep_progress(progress.done, progress.total, left)}")
-
-
-def _complain(probe: "DeepProbe", options: argparse.Namespace) -> int:
-    from mpsbar.core.dtype_results import Probe
-    from mpsbar.core.errors import UserError
-    from mpsbar.dtypes.text import say_end, say_no_torch_found
-
-    if probe.ended == "cancelled":
-        print(_("mpsbar: cancelled before anything was measured"), file=sys.stderr)
-        return INTERRUPTED
-    if probe.ended == "ok":
-        options.refuse(
-            _("no operation of torch matches {pattern!r}; try '*matmul*'").format(
-                pattern=options.only
-            )
-        )
-    whole = Probe(probe.python, probe.ended, torch=probe.torch, device=probe.device,
-                  error=probe.error)  # fmt: skip
-    if options.python is not None and probe.ended in ("no_python", "not_python"):
-        options.refuse(say_end(whole))
-    is_found = options.python is not None or probe.ended not in ("no_torch", "no_python")
-    raise UserError(say_end(whole) if is_found else say_no_torch_found())
+        text = say_deep_progress(progress.done, progress.total, left)
+        show_progress(f"{draw_bar(progress.part)} {text}")

@@ -15,7 +15,7 @@ from mpsbar.cli.output import (
     save_result,
     show_progress,
 )
-from mpsbar.cli.python_choice import DEFAULT, say_choice
+from mpsbar.cli.python_choice import DEFAULT, complain, say_choice
 from mpsbar.cli.status import read_snapshot
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
@@ -97,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
     _check_moment(snapshot, options.force)
     probe = _probe(_find_pythons(snapshot, options), options)
     if not probe.cells:
-        return _complain(probe, options)
+        return complain(probe, options)
     if options.python is None:
         say_choice(probe.python)
     last = find_last(probe)
@@ -159,19 +159,6 @@ def _probe(pythons: list[str], options: argparse.Namespace) -> "Probe":
     return run_cancellable(
         lambda: runner.run(lambda done: show_progress(draw_progress(done))), runner.cancel
     )
-
-
-def _complain(probe: "Probe", options: argparse.Namespace) -> int:
-    from mpsbar.dtypes.text import say_end, say_no_torch_found
-
-    if probe.ended == "cancelled":
-        print(_("mpsbar: cancelled before anything was measured"), file=sys.stderr)
-        return INTERRUPTED
-    named = options.python is not None
-    if named and probe.ended in ("no_python", "not_python"):
-        options.refuse(say_end(probe))
-    is_found = named or probe.ended not in ("no_torch", "no_python")
-    raise UserError(say_end(probe) if is_found else say_no_torch_found())
 
 
 def _table_style() -> "TableStyle":

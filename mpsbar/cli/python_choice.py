@@ -4,16 +4,22 @@ It is the one that is named, else that of the active environment, else one of th
 that changes an environment asks before it takes one of those.
 """
 
+import argparse
 import os
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli.arguments import find_python
-from mpsbar.cli.output import is_terminal
+from mpsbar.cli.output import INTERRUPTED, is_terminal
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
+
+if TYPE_CHECKING:
+    from mpsbar.core.dtype_results import Probe
+    from mpsbar.dtypes.deep_results import DeepProbe
 
 DEFAULT = _("default: the active environment's, else the first found with torch")
 
@@ -109,6 +115,30 @@ def say_choice(python: str) -> None:
             "mpsbar: used {python} (the first found that could be used); --python PATH for another"
         )
     print(text.format(python=_short(python)), file=sys.stderr)
+
+
+def complain(probe: "Probe | DeepProbe", options: argparse.Namespace) -> int:
+    """Says why a probe measured nothing; returns the exit code if it was cancelled."""
+    from mpsbar.dtypes.text import say_end
+
+    if probe.ended != "cancelled":
+        refuse_python(options, probe.ended, say_end(probe))
+    print(_("mpsbar: cancelled before anything was measured"), file=sys.stderr)
+    return INTERRUPTED
+
+
+def refuse_python(options: argparse.Namespace, ended: str, sentence: str) -> NoReturn:
+    """Says why nothing was measured. `ended` is how a probe or a comparison ended.
+
+    Exit code 2 where the Python that was named is none, else 1.
+    """
+    from mpsbar.dtypes.text import say_no_torch_found
+
+    is_named = options.python is not None
+    if is_named and ended in ("no_python", "not_python"):
+        options.refuse(sentence)
+    is_found = is_named or ended not in ("no_torch", "no_python")
+    raise UserError(sentence if is_found else say_no_torch_found())
 
 
 def _short(python: str) -> str:

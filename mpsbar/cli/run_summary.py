@@ -258,9 +258,8 @@ def render_summary(summary: Mapping[str, object]) -> str:
     figures[_("peak footprint")] = size("peak_footprint")
     if summary["connected_processes"]:
         figures[_("frees")] = str(summary["frees"])
-    widest = max(map(cells.width, figures))
     lines = [f"mpsbar: {summary['how']}"]
-    lines += [f"  {cells.fit(name, widest)}  {value}" for name, value in figures.items()]
+    lines += [f"  {line.rstrip()}" for line in cells.align(list(figures.items()))]
     if not summary["connected_processes"]:
         unknown = _(
             "None of its processes was connected when mpsbar checked (once a second), so its GPU "

@@ -3,10 +3,11 @@
 None: not known. The values of `state` are those that dtypes/dtype_child.py sends.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, cast, get_args, get_type_hints
 
+from mpsbar.agent.secrets import mask
 from mpsbar.core.naming import printable
 from mpsbar.language import _
 
@@ -53,8 +54,8 @@ class OperationSpeed:
 
 
 @dataclass(frozen=True, slots=True)
-class Probe:
-    """The result for one device, torch, Python and system, which together identify it."""
+class ProbeIdentity:
+    """What a probe or a deep probe holds for: one device, torch, Python and system."""
 
     python: str  # the path that was run
     ended: ProbeEnded
@@ -65,6 +66,12 @@ class Probe:
     os: str | None = None  # macOS, Linux
     device: str | None = None
     device_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe(ProbeIdentity):
+    """The result of one probe, in the order of its JSON."""
+
     torch_file: str | None = None
     capability: tuple[str, ...] | None = None  # torch's own list of supported dtypes
     fallback: str | None = None  # PYTORCH_ENABLE_MPS_FALLBACK during the probe
@@ -101,6 +108,10 @@ class Probe:
 class Progress:
     done: int
     total: int | None  # None: torch is still being imported
+
+    @property
+    def part(self) -> float:
+        return self.done / self.total if self.total else 0.0
 
     @property
     def percent(self) -> int:
@@ -161,14 +172,8 @@ def parse_probe_json(record: Any) -> Probe:
     """Parse what `build_probe_json` built; ValueError says what is wrong with it."""
     if not isinstance(record, dict) or record.get("kind") != "mpsbar probe":
         raise ValueError(_("not a result of mpsbar probe"))
-    ended = parse_ended(record, SCHEMA)
-    values: dict[str, Any] = {name: parse_text(record.get(name), 4096) for name in _TEXTS}
-    values |= {name: parse_number(record.get(name)) for name in ("time", "seconds", "load")}
-    values |= {name: _count(record.get(name)) for name in ("memory", "ceiling", "cores")}
     return Probe(
-        python=parse_text(record.get("python"), 4096) or "?",
-        ended=ended,
-        **values,
+        **parse_fields(Probe, record, SCHEMA),
         capability=_names(record.get("capability")),
         cells=tuple(c for c in _parse_cells(record.get("cells")) if isinstance(c, Cell)),
         checks=tuple(c for c in _parse_cells(record.get("checks")) if isinstance(c, Check)),
@@ -176,10 +181,22 @@ def parse_probe_json(record: Any) -> Probe:
     )
 
 
-_TEXTS = (
-    "prefix", "version", "torch", "system", "os", "device", "device_name", "torch_file", "fallback",
-    "error",
-)  # fmt: skip
+def parse_fields(
+    kind: type[ProbeIdentity], record: Mapping[str, Any], schema: int
+) -> dict[str, Any]:
+    """The fields of `kind` that are a text or a number; None for what is neither.
+
+    ValueError if the record has another schema or does not say how the probe ended.
+    """
+    parsers: dict[Any, Callable[[Any], Any]] = {
+        str | None: lambda value: parse_text(value, 4096),
+        float | None: parse_number,
+        int | None: parse_count,
+    }
+    types = get_type_hints(kind)
+    found = {name: parsers[t](record.get(name)) for name, t in types.items() if t in parsers}
+    python = parse_text(record.get("python"), 4096) or "?"
+    return {"python": python, "ended": parse_ended(record, schema), **found}
 
 
 def parse_text(value: Any, most: int = _LONGEST_TEXT) -> str | None:
@@ -192,6 +209,19 @@ def parse_number(value: Any) -> float | None:
         return float(value) if isinstance(value, float | int) else None
     except OverflowError:
         return None
+
+
+def find_complaint(texts: Iterable[object], *tails: bytes, most: int = 600) -> str | None:
+    """The first of the texts, else the last line that was written to stderr; without secrets."""
+    for text in (*texts, *map(last_line, tails)):
+        if found := parse_text(text, most):
+            return mask(found)
+    return None
+
+
+def last_line(tail: bytes) -> str | None:
+    lines = tail.decode(errors="replace").strip().splitlines()
+    return lines[-1] if lines else None
 
 
 def _parse_cells(value: Any) -> Iterable[Cell | Check]:
@@ -217,5 +247,5 @@ def _names(value: Any) -> tuple[str, ...] | None:
     return tuple(name for name in map(parse_text, value[:100]) if name)
 
 
-def _count(value: Any) -> int | None:
+def parse_count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -3,8 +3,7 @@
 import sys
 from typing import Any
 
-from mpsbar.agent.secrets import mask
-from mpsbar.core.dtype_results import parse_number, parse_text
+from mpsbar.core.dtype_results import find_complaint, parse_number, parse_text
 from mpsbar.core.signals import name_exit
 from mpsbar.core.torch_facts import mask_settings, parse_numbers
 from mpsbar.doctor.rules import STAGES, Device, InspectionEnd
@@ -22,13 +21,13 @@ def parse_device(python: str, answers: list[Answer], tail: bytes, code: int | No
     ended = _parse_end(stages, code)
     stage = next((name for name in STAGES if name not in stages), None)
     errors = [_error(stages, name) for name in ("torch", "import")]
-    complaint = next(filter(None, errors), None) or _last_line(tail)
+    is_fine = ended in ("ok", "no_torch")
     return Device(
         python=python,
         ended=ended,
         stage=stage if ended in ("crashed", "exited", "hung") else None,
         signal=name_exit(code, sys.platform) if code is not None and ended == "crashed" else None,
-        error=None if ended in ("ok", "no_torch") or complaint is None else mask(complaint),
+        error=None if is_fine else find_complaint(errors, tail, most=_LONGEST_TEXT),
         **_parse_python(stages),
         **_parse_torch(stages),
         **_parse_devices(stages),
@@ -105,11 +104,6 @@ def _parse_dtypes(value: Any) -> tuple[str, ...] | None:
 
 def _error(stages: Stages, stage: str) -> str | None:
     return _optional(stages.get(stage, {}).get("error"))
-
-
-def _last_line(tail: bytes) -> str | None:
-    lines = tail.decode(errors="replace").strip().splitlines()
-    return _text(lines[-1]) if lines else None
 
 
 def _text(value: object) -> str:

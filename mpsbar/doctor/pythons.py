@@ -5,7 +5,6 @@ import os
 import shutil
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,9 +15,8 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.doctor_child import MARK
 from mpsbar.doctor.parse import parse_device
 from mpsbar.doctor.rules import Device, DoctorReport, build_doctor_report
-from mpsbar.system.child_process import ChildAnswer, start_script
+from mpsbar.system.child_process import ChildAnswer, classify_start, start_script
 from mpsbar.system.installed_pythons import find_installed, has_framework, is_usable_shim
-from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.paths import is_in_app
 from mpsbar.system.waiting import each_when_done
 
@@ -89,28 +87,21 @@ def inspect_python(
     """Inspect one Python. Never raises: no such file, a crash and a hang are answers."""
     try:
         return _inspect(python, seconds, stop or threading.Event())
-    except NotTrusted as problem:
-        return Device(python, "unsafe", error=str(problem))
-    except (FileNotFoundError, NotADirectoryError):
-        return Device(python, "no_python")
     except (OSError, ValueError) as error:
-        return Device(python, "not_python", error=parse_text(str(error), 1000))
+        ended = classify_start(error)
+        text = None if ended == "no_python" else parse_text(str(error), 1000)
+        return Device(python, ended, error=text)
 
 
 def _inspect(python: str, seconds: float, stop: threading.Event) -> Device:
     answers: list[ChildAnswer] = []
     with start_script(python, _SCRIPT, MARK) as child:
-        deadline = time.monotonic() + seconds
-        code = None  # it hung
+        child.allow(seconds)
         for received in child.read_answers():
             answers += received[: _MAX_ANSWERS - len(answers)]
             if stop.is_set():
                 return Device(python, "stopped")
-            if time.monotonic() > deadline:
-                break
-        else:
-            code = child.end()
-    return parse_device(python, answers, child.tail, code)
+    return parse_device(python, answers, child.tail, None if child.has_hung else child.code)
 
 
 def _list_candidates(

@@ -10,12 +10,18 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from mpsbar.agent.secrets import mask
+from mpsbar.core.dtype_results import last_line
 from mpsbar.core.naming import printable
 from mpsbar.core.signals import name_exit
 from mpsbar.dtypes.compare.text import build_headline
 from mpsbar.dtypes.compare_child import MARK
-from mpsbar.system.child_process import ChildAnswer, start_script
-from mpsbar.system.ownership import NotTrusted
+from mpsbar.dtypes.first_python import run_in_first
+from mpsbar.system.child_process import (
+    ChildAnswer,
+    StartFailure,
+    classify_start,
+    start_script,
+)
 
 # The files of the package, each after those that it imports.
 MODULES = (
@@ -28,7 +34,7 @@ _MAX_BYTES = 16 << 20
 _SECONDS_TO_READ_ON = 1.0  # after a cancel
 DTYPES = ("float32", "float16", "bfloat16", "autocast")  # as in compare/comparison.py
 
-CompareEnd = Literal["ok", "no_torch", "no_python", "failed", "crashed", "cancelled", "unsafe"]
+CompareEnd = Literal["ok", "no_torch", "failed", "crashed", "cancelled"] | StartFailure
 OnProgress = Callable[[str, int, int], None]
 
 
@@ -59,12 +65,8 @@ class CompareRunner:
 
     def run(self, on_progress: OnProgress) -> FileComparison:
         """Compare in the first Python that has torch; what they do raises no exception here."""
-        result = FileComparison("", "no_torch")
-        for python in self.pythons:
-            result = self._run_in(python, on_progress)
-            if result.ended not in ("no_torch", "no_python"):
-                break
-        return result
+        found = run_in_first(self.pythons, lambda python: self._run_in(python, on_progress))
+        return found or FileComparison("", "no_torch")
 
     def _run_in(self, python: str, on_progress: OnProgress) -> FileComparison:
         """Runs the rest in a new process if Python crashes, which is the result of that dtype."""
@@ -84,10 +86,10 @@ class CompareRunner:
     ) -> FileComparison:
         try:
             return self._listen(python, wanted, on_progress)
-        except NotTrusted as problem:
-            return FileComparison(python, "unsafe", text=str(problem))
         except (OSError, ValueError) as error:
-            return FileComparison(python, "no_python", text=str(error))
+            ended = classify_start(error)
+            text = None if ended == "no_python" else str(error)
+            return FileComparison(python, ended, text=text)
 
     def _listen(
         self, python: str, wanted: Sequence[str], on_progress: OnProgress
@@ -157,9 +159,9 @@ def _parse(python: str, output: _ChildOutput, tail: bytes, code: int) -> FileCom
         return FileComparison(python, "failed", text=text, trace=lines)
     if "end" in output.stages and output.data is not None:
         return FileComparison(python, "ok", data=output.data)
-    complaints = tail.decode(errors="replace").strip().splitlines()
+    complaint = last_line(tail)
     how = name_exit(code, sys.platform)
-    last = f": {printable(mask(complaints[-1]))}" if complaints else ""
+    last = "" if complaint is None else f": {printable(mask(complaint))}"
     at = output.at if output.at not in ("", "cpu") else None
     return FileComparison(python, "crashed", output.data, how + last, crashed_in=at)
 

@@ -39,6 +39,7 @@ from mpsbar.system.child_answers import (
     read_gpu_memory,
     read_python,
     send,
+    start_device,
     take_stdout,
 )
 
@@ -122,14 +123,10 @@ def _start(plan: dict[str, Any]) -> dict[str, Any]:
     """Chooses the device, and this child's share of torch's operations by name."""
     import torch
 
-    device = plan["device"]
-    if device == "auto":
-        has_mps = torch.backends.mps.is_available()
-        device = "cuda" if torch.cuda.is_available() else "mps" if has_mps else "cpu"
-        plan["device"] = device
-    torch.set_num_threads(1)
-    torch.set_warn_always(True)  # otherwise torch warns of the first fallback only
-    torch.ones(1, device=device).sum().item()
+    device = start_device(torch, plan["device"])
+    if device is None:
+        return {"device": None}
+    plan["device"] = device
     if device == "mps":
         with contextlib.suppress(Exception):
             limit_mps_memory(torch, plan["ceiling"])

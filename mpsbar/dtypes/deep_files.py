@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,12 @@ from mpsbar.dtypes.deep_results import (
     build_deep_record,
     parse_deep_record,
 )
+from mpsbar.dtypes.result_files import NAMED_BY, list_files, name_file, prepare_folder
 from mpsbar.dtypes.results import read_record
 from mpsbar.system import paths
-from mpsbar.system.files import is_usable, read_bytes, replace_file
-from mpsbar.system.ownership import require_safe
+from mpsbar.system.files import read_bytes, replace_file
 
 _LARGEST = 32 << 20
-_MAX_FILES = 16
 _PARTIAL = ".partial"
 
 
@@ -35,7 +33,7 @@ def find_folder() -> Path | None:
 
 def write_deep_result(probe: DeepProbe) -> Path | None:
     """Writes the result of a finished run of all operations, or returns None. Raises OSError."""
-    file = _find_file(asdict(probe))
+    file = name_file(find_folder(), [getattr(probe, name) for name in NAMED_BY])
     if file is None or probe.ended != "ok" or probe.only is not None:
         return None
     _prepare(file.parent)
@@ -57,30 +55,15 @@ def find_deep_result() -> DeepProbe | None:
 
 def _list_files(pattern: str) -> list[Path]:
     """Lists our folder's files, the newest first; none if others could have changed them."""
-    folder = find_folder()
     try:
-        if folder is None:
-            return []
-        user_folders.check(str(folder))
-        files = sorted(folder.glob(pattern), key=lambda file: -file.stat().st_mtime)
+        return list_files(find_folder(), pattern)
     except OSError:
         return []
-    return [file for file in files[:_MAX_FILES] if is_usable(file)]
-
-
-def _find_file(identity: Mapping[str, Any], suffix: str = "") -> Path | None:
-    names = ("device", "torch", "system", "prefix", "version")
-    values = [identity.get(name) for name in names]
-    folder = find_folder()
-    if folder is None or not all(values):
-        return None
-    return folder / (user_folders.result_name(*map(str, values)) + suffix)
 
 
 def _prepare(folder: Path) -> None:
     user_folders.prepare(str(folder.parent))
-    user_folders.prepare(str(folder))
-    require_safe(folder)
+    prepare_folder(folder)
 
 
 def read_partial(python: str) -> dict[str, Any] | None:
@@ -115,7 +98,8 @@ class PartialFile:
 
     def __init__(self, identity: Mapping[str, Any], python: str, is_resumed: bool) -> None:
         """Opens the file; raises OSError if it cannot be written."""
-        self._file = _find_file(identity, _PARTIAL)
+        file = name_file(find_folder(), [identity.get(name) for name in NAMED_BY])
+        self._file = None if file is None else file.with_name(file.name + _PARTIAL)
         self._handle: int | None = None
         if self._file is None:
             return

@@ -4,7 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-from mpsbar.core.dtype_results import CellState, ProbeEnded, parse_ended, parse_number, parse_text
+from mpsbar.core.dtype_results import (
+    CellState,
+    ProbeIdentity,
+    parse_count,
+    parse_fields,
+    parse_number,
+    parse_text,
+)
 from mpsbar.language import _
 
 SCHEMA = 1
@@ -44,16 +51,9 @@ class DeepCell:
 
 
 @dataclass(frozen=True, slots=True)
-class DeepProbe:
-    python: str
-    ended: ProbeEnded
-    prefix: str | None = None
-    version: str | None = None  # version of Python
-    torch: str | None = None
-    system: str | None = None
-    os: str | None = None
-    device: str | None = None
-    device_name: str | None = None
+class DeepProbe(ProbeIdentity):
+    """The result of one deep probe, in the order of its JSON."""
+
     fallback: str | None = None  # PYTORCH_ENABLE_MPS_FALLBACK
     only: str | None = None  # the pattern of operation names that was asked for
     error: str | None = None  # why it failed as a whole
@@ -107,24 +107,11 @@ def parse_deep_record(record: Any) -> DeepProbe:
     """Parses a result; ValueError says what is wrong with it."""
     if not isinstance(record, dict) or record.get("kind") != KIND:
         raise ValueError(_("not a result of mpsbar probe --deep"))
-    ended = parse_ended(record, SCHEMA)
-    total = record.get("total")
-    texts: dict[str, Any] = {name: parse_text(record.get(name), 4096) for name in _TEXTS}
     return DeepProbe(
-        python=parse_text(record.get("python"), 4096) or "?",
-        ended=ended,
-        **texts,
-        total=total if isinstance(total, int) else 0,
-        time=parse_number(record.get("time")),
-        seconds=parse_number(record.get("seconds")),
+        **parse_fields(DeepProbe, record, SCHEMA),
+        total=parse_count(record.get("total")) or 0,
         cells=tuple(parse_deep_cells(record.get("cells"))),
     )
-
-
-_TEXTS = (
-    "prefix", "version", "torch", "system", "os", "device", "device_name", "fallback", "only",
-    "error",
-)  # fmt: skip
 
 
 def parse_deep_cells(value: Any) -> Iterable[DeepCell]:

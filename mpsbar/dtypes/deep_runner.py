@@ -12,15 +12,19 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from mpsbar.agent.secrets import mask
-from mpsbar.core.dtype_results import ProbeEnded, Progress, parse_text
+from mpsbar.core.dtype_results import ProbeEnded, Progress, find_complaint, parse_text
 from mpsbar.core.signals import name_exit
 from mpsbar.dtypes.deep_child import MARK
 from mpsbar.dtypes.deep_files import PartialFile, read_partial
 from mpsbar.dtypes.deep_results import DTYPES, DeepCell, DeepProbe, build_deep_cell
-from mpsbar.dtypes.runner import FROM_OUTSIDE
-from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_script
-from mpsbar.system.ownership import NotTrusted
+from mpsbar.dtypes.first_python import run_in_first
+from mpsbar.dtypes.runner import FROM_OUTSIDE, parse_death
+from mpsbar.system.child_process import (
+    ChildAnswer,
+    ChildProcess,
+    classify_start,
+    start_script,
+)
 
 # Bytes above what torch and its samples take, for each child process.
 DEEP_CEILING = 512 << 20
@@ -90,16 +94,12 @@ class DeepRunner:
 
     def run(self, on_progress: Callable[[Progress], None]) -> DeepProbe:
         """Probe the first of the Pythons that has torch; what they do raises no exception here."""
-        probe = DeepProbe("", "no_torch")
-        for python in self._pythons:
-            self._reset()
-            probe = self._run_in(python, on_progress)
-            if probe.ended not in ("no_torch", "no_python", "not_python"):
-                break
-        return probe
+        found = run_in_first(self._pythons, lambda python: self._run_in(python, on_progress))
+        return found or DeepProbe("", "no_torch")
 
     def _run_in(self, python: str, on_progress: Callable[[Progress], None]) -> DeepProbe:
         began, wall = time.monotonic(), time.time()
+        self._reset()
         self._python = python
         on_progress(Progress(0, None))
         if self._only is None and not self._restart:
@@ -141,15 +141,10 @@ class DeepRunner:
                 if not share.is_full:
                     self._judge_death(share, code)
                 if share.false_starts >= _MAX_FALSE_STARTS:
-                    return "hung" if code is None else "crashed"
-        except NotTrusted as problem:
-            share.tail = str(problem).encode()
-            return "unsafe"
-        except (FileNotFoundError, NotADirectoryError):
-            return "no_python"
+                    return parse_death(code)
         except (OSError, ValueError) as error:
             share.tail = str(error).encode()
-            return "not_python"
+            return classify_start(error)
         return "stopped"
 
     def _run_once(
@@ -159,9 +154,9 @@ class DeepRunner:
         share.has_started = share.is_over = share.is_full = False
         script, plan = _SOURCES / "deep_child.py", self._build_input(share)
         with start_script(python, script, MARK, plan) as child:
-            hung = self._listen(child, share, on_progress)
+            self._listen(child, share, on_progress)
             share.tail = child.tail
-            return None if hung else child.end()
+            return None if child.has_hung else child.end()
 
     def _build_input(self, share: _Share) -> bytes:
         with self._lock:
@@ -177,22 +172,18 @@ class DeepRunner:
 
     def _listen(
         self, child: ChildProcess, share: _Share, on_progress: Callable[[Progress], None]
-    ) -> bool:
-        deadline = time.monotonic() + self._start_seconds
+    ) -> None:
+        child.allow(self._start_seconds)
         is_first = True
         for answers in child.read_answers():
             if answers:
                 is_first = is_first and all(answer.get("stage") != "cell" for answer in answers)
                 self._add(share, answers)
-                seconds = self._start_seconds if is_first else self._cell_seconds
-                deadline = time.monotonic() + seconds
+                child.allow(self._start_seconds if is_first else self._cell_seconds)
                 if self._total is not None:
                     on_progress(Progress(len(self._cells), self._total))
             if self._cancelled.is_set() or share.is_over or share.is_full:
-                return False
-            if time.monotonic() > deadline:
-                return True
-        return False
+                return
 
     def _add(self, share: _Share, answers: Sequence[ChildAnswer]) -> None:
         with self._lock:
@@ -286,14 +277,15 @@ class DeepRunner:
             if end in ends:
                 return end
         loaded, device = self._stages.get("import"), self._stages.get("device")
+        bad = [end for end in ends if end != "ok"]
         if loaded is None:
-            return "hung" if "hung" in ends else "not_python"
+            is_python = "python" in self._stages or "hung" in ends
+            return bad[0] if is_python and bad else "not_python"
         if "version" not in loaded:
             is_missing = "No module named 'torch'" in str(loaded.get("text"))
             return "no_torch" if is_missing else "broken_torch"
         if device is not None and not device.get("device"):
             return "no_device"
-        bad = [end for end in ends if end != "ok"]
         if bad and not self._cells:
             return bad[0]
         return "stopped" if bad else "ok"
@@ -302,13 +294,7 @@ class DeepRunner:
         if ended in ("ok", "cancelled", "no_torch", "no_python"):
             return None
         texts = [self._stages.get(name, {}).get("text") for name in ("import", "device")]
-        lines = [
-            line
-            for share in shares
-            for line in share.tail.decode(errors="replace").strip().splitlines()[-1:]
-        ]
-        text = parse_text(next(filter(None, (*texts, *lines)), None))
-        return None if text is None else mask(text)
+        return find_complaint(texts, *(share.tail for share in shares))
 
 
 def _count_children(only: str | None) -> int:

@@ -4,7 +4,9 @@ import csv
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from io import StringIO
+from typing import get_args
 
+from mpsbar.core.dtype_results import CellState
 from mpsbar.dtypes.deep_results import (
     DEEP_STATES,
     DeepCell,
@@ -14,18 +16,20 @@ from mpsbar.dtypes.deep_results import (
 )
 from mpsbar.dtypes.headlines import say_change
 from mpsbar.dtypes.table import TableStyle
-from mpsbar.dtypes.text import say_count, states
+from mpsbar.dtypes.text import (
+    say_count,
+    say_early_end,
+    say_more,
+    say_saved,
+    say_subject,
+    states,
+)
 from mpsbar.dtypes.verdicts import Change
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.cells import pad, width
+from mpsbar.ui.text.cells import align
 
 _MAX_LINES = 30
-_BAR_WIDTH = 30
-_COLUMNS = (
-    "works", "inaccurate", "fallback", "unsupported", "crashed", "hung", "meaningless", "no_memory",
-    "unknown",
-)  # fmt: skip
 
 
 def render_deep(
@@ -37,7 +41,7 @@ def render_deep(
     """Renders the whole page; `before` is the result it is compared with."""
     parts = [
         "" if before is None else "\n".join(_render_changes(before, probe)),
-        "\n".join([*_headlines(probe, style), style.paint(_subject(probe), "dim")]),
+        "\n".join([*_headlines(probe, style), style.paint(say_subject(probe), "dim")]),
         "\n".join(_table(probe, style)),
         "\n".join(_list_news(probe)),
         "\n".join(style.paint(line, "dim") for line in _footer(probe, path)),
@@ -69,11 +73,8 @@ def _headlines(probe: DeepProbe, style: TableStyle) -> list[str]:
     if better := probe.find_news("better"):
         lines.append(_say_better(len(better)))
     if probe.ended != "ok":
-        stopped = {"cancelled": _("Cancelled")}.get(probe.ended, _("Stopped early"))
-        text = _("{stopped}: measured {done} of {total}").format(
-            stopped=stopped, done=len(probe.cells), total=probe.total
-        )
-        lines.append(style.paint(text + (f": {probe.error}" if probe.error else ""), "warning"))
+        text = say_early_end(probe, len(probe.cells), probe.total)
+        lines.append(style.paint(text, "warning"))
     return lines
 
 
@@ -96,19 +97,9 @@ def _count_states(cells: Iterable[DeepCell]) -> list[str]:
     return [say_count(counts[state], words[state]) for state in DEEP_STATES if counts[state]]
 
 
-def _subject(probe: DeepProbe) -> str:
-    device = probe.device or wording.UNKNOWN
-    named = f"{device} ({probe.device_name})" if probe.device_name else device
-    words = (
-        f"torch {probe.torch}", named, f"Python {probe.version}", f"{probe.os} {probe.system}",
-        probe.python,
-    )  # fmt: skip
-    return " · ".join(words)
-
-
 def _table(probe: DeepProbe, style: TableStyle) -> list[str]:
     found = {cell.state for cell in probe.cells}
-    columns = [state for state in _COLUMNS if state in found]
+    columns = [state for state in get_args(CellState) if state in found]
     words = states() | {"no_memory": _("no memory")}
     headers = [_("DTYPE"), *(words[state].upper() for state in columns), _("UNEXPECTED")]
     rows = [headers]
@@ -118,15 +109,8 @@ def _table(probe: DeepProbe, style: TableStyle) -> list[str]:
         news = sum(cell.news == "worse" for cell in cells)
         numbers = [str(counts[state] or "–") for state in columns]
         rows.append([dtype, *numbers, str(news or "–")])
-    widths = [max(width(row[i]) for row in rows) for i in range(len(headers))]
-    lines = [
-        "  ".join(
-            pad(cell, most, to_right=i > 0)
-            for i, (cell, most) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
-    return [style.paint(lines[0], "head"), *lines[1:]]
+    head, *lines = align(rows, to_right=True)
+    return [style.paint(head, "head"), *lines]
 
 
 def _list_news(probe: DeepProbe) -> list[str]:
@@ -165,7 +149,7 @@ def _list_changes(changes: Sequence[DeepChange]) -> list[str]:
         for (operation, before, after), dtypes in list(groups.items())[:_MAX_LINES]
     ]
     if len(groups) > _MAX_LINES:
-        lines.append("  " + _("… and {n} more").format(n=len(groups) - _MAX_LINES))
+        lines.append("  " + say_more(len(groups) - _MAX_LINES))
     return lines or ["  " + _("no operation changed")]
 
 
@@ -180,7 +164,7 @@ def _footer(probe: DeepProbe, path: str | None) -> list[str]:
         done += _("; on the CPU they are only run, there is nothing to compare them with")
     lines = [done, _("took {seconds}").format(seconds=wording.duration(probe.seconds))]
     if path is not None:
-        lines.append(_("saved in {path}").format(path=path))
+        lines.append(say_saved(path))
     return lines
 
 
@@ -209,8 +193,3 @@ def say_deep_progress(done: int, total: int | None, seconds_left: float | None) 
     if seconds_left is None:
         return text
     return _("{text}, about {time} left").format(text=text, time=wording.duration(seconds_left))
-
-
-def draw_bar(done: int, total: int | None) -> str:
-    full = _BAR_WIDTH * done // total if total else 0
-    return f"{'█' * full}{'░' * (_BAR_WIDTH - full)}"

@@ -23,7 +23,6 @@ from mpsbar.system.child_answers import (
     NO_MEMORY,
     describe,
     find_torch,
-    get_nested,
     guard,
     import_torch,
     limit_mps_memory,
@@ -33,6 +32,7 @@ from mpsbar.system.child_answers import (
     read_gpu_memory,
     read_python,
     send,
+    start_device,
     take_stdout,
 )
 
@@ -236,21 +236,11 @@ def _shorten(text: str) -> str:
 
 
 def _start_device(torch: Any, wanted: str) -> dict[str, Any]:
-    available = {"cpu": True, "mps": _has(torch, "backends.mps"), "cuda": _has(torch, "cuda")}
-    first = next(name for name in ("cuda", "mps", "cpu") if available[name])
-    device = first if wanted == "auto" else wanted
-    if not available.get(device):
-        return {"device": None, "missing": device}
-    torch.set_num_threads(1)  # use one core at most, which is also faster for small tensors
-    torch.set_warn_always(True)  # otherwise torch warns of the first fallback only
-    torch.ones(1, device=device).sum().item()
+    device = start_device(torch, wanted)
+    if device is None:
+        return {"device": None, "missing": wanted}
     name, dtypes = read_device_name(torch, device), _read_claimed_dtypes(torch, device)
     return {"device": device, "name": name, "dtypes": dtypes}
-
-
-def _has(torch: Any, place: str) -> bool:
-    is_available = get_nested(torch, f"{place}.is_available")
-    return is_available is not None and bool(is_available())
 
 
 def _read_claimed_dtypes(torch: Any, device: str) -> list[str] | None:

@@ -14,15 +14,14 @@ from mpsbar.agent import user_folders
 from mpsbar.core.dtype_results import Probe, build_probe_json, parse_probe_json
 from mpsbar.core.errors import UserError
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.dtypes.result_files import MAX_FILES, NAMED_BY, list_files, name_file, prepare_folder
 from mpsbar.dtypes.verdicts import find_safe
 from mpsbar.language import _
 from mpsbar.system import paths
-from mpsbar.system.files import is_usable, log_refused, read_bytes, read_stamp, replace_file
-from mpsbar.system.ownership import require_safe
+from mpsbar.system.files import log_refused, read_bytes, read_stamp, replace_file
 
 _Record = TypeVar("_Record")
 _LARGEST = 1 << 20
-_MAX_FILES = 16
 _COMPATIBILITY_VERSION = "10.16"  # what an old Python reads on any macOS since 11
 # Another process may have probed, torch may have been upgraded.
 _REREAD_SECONDS = 30.0
@@ -36,8 +35,7 @@ def write_result(probe: Probe) -> Path | None:
     file = _find_file(probe)
     if file is None or (probe.ended != "ok" and _is_complete(file)):
         return None
-    user_folders.prepare(str(file.parent))
-    require_safe(file.parent)
+    prepare_folder(file.parent)
     record = {**build_probe_json(probe), "safe": find_safe(probe)}
     replace_file(file, json.dumps(record, indent=1).encode())
     return file
@@ -104,26 +102,18 @@ def _read_current() -> Iterator[Probe]:
 def _read_all(systems: Sequence[str] = ("",), is_quiet: bool = False) -> Iterator[Probe]:
     """The results in our folder, the newest first."""
     folder = paths.probe_folder()
-    if folder is None:
-        return
-    files: list[Path] = []
     try:
-        user_folders.check(str(folder))
-        fitting = [file for file in folder.glob("*.json") if any(s in file.name for s in systems)]
-        files = sorted(fitting, key=lambda file: -file.stat().st_mtime)
-    except FileNotFoundError:
-        return
+        files = list_files(folder, "*.json", systems)
     except OSError as problem:
-        if not is_quiet:
+        if folder is not None and not is_quiet:
             log_refused(folder, problem)
         return
-    for file in files[:_MAX_FILES]:
+    for file in files:
         with contextlib.suppress(UserError):
-            if is_usable(file):
-                yield _read_once(file, read_stamp(file))
+            yield _read_once(file, read_stamp(file))
 
 
-@lru_cache(_MAX_FILES)
+@lru_cache(MAX_FILES)
 def _read_once(file: Path, stamp: object) -> Probe:  # noqa: ARG001 - another one: it was rewritten
     return read_result(file)
 
@@ -153,11 +143,8 @@ def _installed(probe: Probe) -> str | None:
 
 
 def _find_file(probe: Probe) -> Path | None:
-    folder = paths.probe_folder()
-    identity = (probe.device, probe.torch, probe.system, probe.prefix, probe.version)
-    if folder is None or not all(identity) or not probe.cells:
-        return None
-    return folder / user_folders.result_name(*(str(value) for value in identity))
+    values = [getattr(probe, name) for name in NAMED_BY]
+    return name_file(paths.probe_folder(), values) if probe.cells else None
 
 
 def _is_complete(file: Path) -> bool:

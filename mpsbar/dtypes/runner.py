@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mpsbar.agent.secrets import mask
 from mpsbar.core.dtype_results import (
     Cell,
     Check,
@@ -22,14 +21,20 @@ from mpsbar.core.dtype_results import (
     Progress,
     build_cell,
     build_speed,
+    find_complaint,
     parse_number,
     parse_text,
 )
 from mpsbar.core.signals import name_exit
 from mpsbar.dtypes.dtype_child import MARK, SPEED
+from mpsbar.dtypes.first_python import run_in_first
 from mpsbar.dtypes.operations import COMPILE
-from mpsbar.system.child_process import ChildAnswer, ChildProcess, start_script
-from mpsbar.system.ownership import NotTrusted
+from mpsbar.system.child_process import (
+    ChildAnswer,
+    ChildProcess,
+    classify_start,
+    start_script,
+)
 
 # Bytes of tensors, above what torch itself takes.
 CEILING = 256 << 20
@@ -121,26 +126,16 @@ class ProbeRunner:
 
     def run(self, on_progress: OnProgress | None = None) -> Probe:
         """Probe the first of the Pythons that has torch; what they do raises no exception here."""
-        probe, unsafe = Probe("", "no_torch"), None
-        for python in self._pythons:
-            probe = self._run_in(python, on_progress or _ignore)
-            if probe.ended == "unsafe":
-                unsafe = unsafe or probe
-            elif probe.ended not in ("no_torch", "no_python"):
-                return probe
-        return unsafe or probe
+        found = run_in_first(self._pythons, lambda p: self._run_in(p, on_progress or _ignore))
+        return found or Probe("", "no_torch")
 
     def _run_in(self, python: str, on_progress: OnProgress) -> Probe:
         session, start, wall = _Session(), time.monotonic(), time.time()
         try:
             with self._making_compile_folder():
                 ended = self._finish(python, session, on_progress)
-        except NotTrusted as problem:
-            session.tail, ended = str(problem).encode(), "unsafe"
-        except (FileNotFoundError, NotADirectoryError):
-            ended = "no_python"
         except (OSError, ValueError) as error:
-            session.tail, ended = str(error).encode(), "not_python"
+            session.tail, ended = str(error).encode(), classify_start(error)
         seconds = time.monotonic() - start
         return _build_probe(python, ended, session, self._ceiling, (wall, seconds))
 
@@ -171,7 +166,8 @@ class ProbeRunner:
             if session.is_over:
                 return _parse_end(session)
             if not session.cells:
-                return _parse_death(session, code)
+                is_python = code is None or "python" in session.stages
+                return parse_death(code) if is_python else "not_python"
             if cell is None:
                 return "ok"
             if not session.has_started and session.false_starts:
@@ -187,12 +183,12 @@ class ProbeRunner:
         }  # fmt: skip
         session.has_started = session.is_over = False
         with start_script(python, _SOURCES / "dtype_child.py", MARK, _build_input(plan)) as child:
-            hung = self._listen(child, session, on_progress)
+            self._listen(child, session, on_progress)
             session.tail = child.tail
-            return None if hung else child.end()
+            return None if child.has_hung else child.end()
 
-    def _listen(self, child: ChildProcess, session: _Session, on_progress: OnProgress) -> bool:
-        deadline = time.monotonic() + self._start_seconds
+    def _listen(self, child: ChildProcess, session: _Session, on_progress: OnProgress) -> None:
+        child.allow(self._start_seconds)
         is_first = True
         for answers in child.read_answers():
             for answer in answers:
@@ -201,14 +197,10 @@ class ProbeRunner:
             if answers:
                 # The first cell may compile a kernel, and torch.compile imports half of torch.
                 is_long = is_first or (session.next_cell or "").startswith(COMPILE)
-                seconds = self._start_seconds if is_long else self._cell_seconds
-                deadline = time.monotonic() + seconds
+                child.allow(self._start_seconds if is_long else self._cell_seconds)
                 on_progress(Progress(len(session.answers), len(session.cells) or None))
             if self._cancelled.is_set() or session.is_over:
-                return False
-            if time.monotonic() > deadline:
-                return True
-        return False
+                return
 
 
 def _build_input(plan: dict[str, Any]) -> bytes:
@@ -246,12 +238,10 @@ def _parse_end(session: _Session) -> ProbeEnded:
     return "ok" if session.next_cell is None else "stopped"  # it used too much memory
 
 
-def _parse_death(session: _Session, code: int | None) -> ProbeEnded:
-    """Returns how the probe ended if the child process died before the first cell."""
+def parse_death(code: int | None) -> ProbeEnded:
+    """Returns how a probe ended whose child process died before the first cell."""
     if code is None:
         return "hung"
-    if "python" not in session.stages:
-        return "not_python"
     return "crashed" if code < 0 else "exited"
 
 
@@ -303,6 +293,4 @@ def _find_error(ended: ProbeEnded, session: _Session) -> str | None:
     if ended in ("ok", "cancelled", "no_torch", "no_python"):
         return None
     texts = (session.stages.get(name, {}).get("text") for name in ("torch", "import", "device"))
-    lines = session.tail.decode(errors="replace").strip().splitlines()
-    text = parse_text(next(filter(None, texts), lines[-1] if lines else None))
-    return None if text is None else mask(text)
+    return find_complaint(texts, session.tail)

@@ -8,7 +8,14 @@ from mpsbar.core.dtype_results import Probe, Progress, build_probe_json
 from mpsbar.core.findings import NOT_PROBED, DtypeHealth
 from mpsbar.dtypes.checks import BUGS
 from mpsbar.dtypes.headlines import find_headlines
-from mpsbar.dtypes.text import affected_releases, check_title, say_surprise, say_why, support_levels
+from mpsbar.dtypes.text import (
+    affected_releases,
+    check_title,
+    draw_bar,
+    say_surprise,
+    say_why,
+    support_levels,
+)
 from mpsbar.dtypes.verdicts import (
     Change,
     Verdict,
@@ -79,10 +86,9 @@ def say_progress(progress: Progress) -> str:
     return _("Probing… {percent}").format(percent=wording.percent(progress.percent))
 
 
-def draw_progress(progress: Progress, width: int = 30) -> str:
+def draw_progress(progress: Progress) -> str:
     """The progress as a bar for a terminal."""
-    full = width * progress.percent // 100
-    return f"{'█' * full}{'░' * (width - full)} {say_progress(progress)}"
+    return f"{draw_bar(progress.part)} {say_progress(progress)}"
 
 
 def say_speed(verdict: Verdict) -> str:

@@ -8,11 +8,21 @@ from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.dtypes.headlines import find_headlines, say_change
 from mpsbar.dtypes.operations import COMPILE
 from mpsbar.dtypes.summary import DASH, say_speed
-from mpsbar.dtypes.text import generalise_error, say_count, say_why, states, support_levels
+from mpsbar.dtypes.text import (
+    generalise_error,
+    say_count,
+    say_early_end,
+    say_more,
+    say_saved,
+    say_subject,
+    say_why,
+    states,
+    support_levels,
+)
 from mpsbar.dtypes.verdicts import Change, Verdict, judge_dtypes
 from mpsbar.language import _
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.cells import Paint, in_colour, pad, plain, width, wrap
+from mpsbar.ui.text.cells import Paint, align, in_colour, plain, width, wrap
 
 # A sign for each state, and its style; the legend names those that occur.
 _SIGNS = {
@@ -50,7 +60,7 @@ def render_probe(
     verdicts = judge_dtypes(probe)
     parts = [
         "" if changes is None else render_changes(changes),
-        "\n".join([*_headlines(probe, style, last), _subject(probe, style)]),
+        "\n".join([*_headlines(probe, style, last), style.paint(say_subject(probe), "dim")]),
         "\n".join(_table(probe, verdicts, style)),
         "\n".join(_legend(probe, verdicts, style)),
         "\n".join(_failures(probe, style)),
@@ -62,18 +72,10 @@ def render_probe(
 def render_changes(changes: Sequence[Change]) -> str:
     lines = [f"  {say_change(change)}" for change in changes[:_MAX_CHANGES]]
     if len(changes) > _MAX_CHANGES:
-        lines.append("  " + _("… and {n} more").format(n=len(changes) - _MAX_CHANGES))
+        lines.append("  " + say_more(len(changes) - _MAX_CHANGES))
     if all(change.kind == "subject" for change in changes):
         lines.append("  " + _("no operation or dtype changed"))
     return "\n".join([_("What changed:"), *lines])
-
-
-def _subject(probe: Probe, style: TableStyle) -> str:
-    device = probe.device or wording.UNKNOWN
-    named = f"{device} ({probe.device_name})" if probe.device_name else device
-    system = probe.system and f"{probe.os or wording.UNKNOWN} {probe.system}"
-    words = (f"torch {probe.torch}", named, f"Python {probe.version}", system, probe.python)
-    return style.paint(" · ".join(word for word in words if word), "dim")
 
 
 def _headlines(probe: Probe, style: TableStyle, last: Probe | None) -> list[str]:
@@ -85,11 +87,7 @@ def _headlines(probe: Probe, style: TableStyle, last: Probe | None) -> list[str]
     ]
     if probe.ended in ("cancelled", "stopped"):
         total = len(probe.cells) + len(probe.checks)
-        stopped = {"cancelled": _("Cancelled"), "stopped": _("Stopped early")}[probe.ended]
-        text = _("{stopped}: measured {done} of {total}").format(
-            stopped=stopped, done=probe.measured, total=total
-        )
-        lines.append(style.paint(text + (f": {probe.error}" if probe.error else ""), "warning"))
+        lines.append(style.paint(say_early_end(probe, probe.measured, total), "warning"))
     return lines
 
 
@@ -99,10 +97,9 @@ def _table(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> list
     shown = [i for i in range(len(header)) if any(row[i] not in ("", DASH) for row in rows)]
     table = [[row[i] for i in shown] for row in [header, *rows]]
     fixed = len(shown) - (1 if len(header) - 1 in shown else 0)
-    widths = [max(width(row[i]) for row in table) for i in range(fixed)]
+    aligned = align([row[:fixed] for row in table])
     lines = []
-    for number, row in enumerate(table):
-        line = "  ".join(pad(cell, most) for cell, most in zip(row, widths, strict=False))
+    for number, (row, line) in enumerate(zip(table, aligned, strict=True)):
         painted = (
             style.paint(line, "head")
             if not number
@@ -284,5 +281,5 @@ def _footer(probe: Probe, style: TableStyle, path: str | None) -> list[str]:
     )  # fmt: skip
     lines.append(used)
     if path is not None:
-        lines.append(_("saved in {path}").format(path=path))
+        lines.append(say_saved(path))
     return [style.paint(line, "dim") for line in lines]

@@ -5,10 +5,12 @@ import re
 from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.core.findings import Reason
 from mpsbar.dtypes.checks import BUGS, Bug
+from mpsbar.dtypes.deep_results import DeepProbe
 from mpsbar.dtypes.verdicts import Verdict
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text.wording import UNKNOWN
 
+_BAR_WIDTH = 30
 _MAX_NAMED = 4  # operations named in one row
 # As torch's error messages call them.
 _NAMES_IN_TORCH = {
@@ -138,8 +140,47 @@ def affected_releases(bug: Bug) -> str:
     return words + (_(" on {chips}").format(chips="/".join(bug.chips)) if bug.chips else "")
 
 
-def say_end(probe: Probe) -> str:
+def say_subject(probe: Probe | DeepProbe) -> str:
+    """torch 2.13.0 · mps (Apple M1) · Python 3.11.7 · macOS 15.1 · /venv/bin/python."""
+    device = probe.device or UNKNOWN
+    named = f"{device} ({probe.device_name})" if probe.device_name else device
+    system = probe.system and f"{probe.os or UNKNOWN} {probe.system}"
+    words = (f"torch {probe.torch}", named, f"Python {probe.version}", system, probe.python)
+    return " · ".join(word for word in words if word)
+
+
+def say_early_end(probe: Probe | DeepProbe, done: int, total: int) -> str:
+    """Says how far a probe came that measured something, and was cancelled or stopped."""
+    stopped = _("Cancelled") if probe.ended == "cancelled" else _("Stopped early")
+    text = _("{stopped}: measured {done} of {total}").format(
+        stopped=stopped, done=done, total=total
+    )
+    return f"{text}: {probe.error}" if probe.error else text
+
+
+def say_more(number: int) -> str:
+    return _("… and {n} more").format(n=number)
+
+
+def say_saved(path: str) -> str:
+    return _("saved in {path}").format(path=path)
+
+
+def draw_bar(part: float) -> str:
+    """A bar for a terminal, of which this part, from 0 to 1, is done."""
+    full = int(_BAR_WIDTH * part)
+    return f"{'█' * full}{'░' * (_BAR_WIDTH - full)}"
+
+
+def say_end(probe: Probe | DeepProbe) -> str:
     """Says in one sentence why nothing was measured."""
+    return say_failure(probe.ended, probe.python, probe.error, probe.torch, probe.device)
+
+
+def say_failure(
+    ended: str, python: str, error: str | None, torch: str | None = None, device: str | None = None
+) -> str:
+    """Says in one sentence why nothing was measured in this Python."""
     words = {
         "no_python": _("there is no Python at {python}"),
         "not_python": _("{python} can't be run as Python"),
@@ -150,11 +191,9 @@ def say_end(probe: Probe) -> str:
         "crashed": _("{python} crashed before the first operation"),
         "exited": _("{python} exited before the first operation"),
         "hung": _("{python} did not reach the first operation in time"),
-    }.get(probe.ended, _("nothing could be measured in {python}"))
-    text = words.format(
-        python=probe.python or UNKNOWN, torch=probe.torch or UNKNOWN, device=probe.device or UNKNOWN
-    )
-    return f"{text}: {probe.error}" if probe.error else text
+    }.get(ended, _("nothing could be measured in {python}"))
+    text = words.format(python=python or UNKNOWN, torch=torch or UNKNOWN, device=device or UNKNOWN)
+    return f"{text}: {error}" if error else text
 
 
 def say_no_torch_found() -> str:

@@ -106,6 +106,28 @@ def get_nested(value: Any, path: str) -> Any:
     return value
 
 
+def start_device(torch: Any, wanted: str) -> str | None:
+    """Starts the wanted device, for "auto" the first there is; returns None if it is not there."""
+    available = {
+        "cuda": _is_available(torch, "cuda"),
+        "mps": _is_available(torch, "backends.mps"),
+        "cpu": True,
+    }
+    device = next(name for name in available if available[name]) if wanted == "auto" else wanted
+    if not available.get(device):
+        return None
+    torch.set_num_threads(1)  # use one core at most, which is also faster for small tensors
+    torch.set_warn_always(True)  # otherwise torch warns of the first fallback only
+    torch.ones(1, device=device).sum().item()
+    return device
+
+
+def _is_available(torch: Any, place: str) -> bool:
+    """False also for an old torch that knows nothing of this kind of device."""
+    is_available = get_nested(torch, f"{place}.is_available")
+    return is_available is not None and bool(is_available())
+
+
 def read_device_name(torch: Any, device: str) -> str | None:
     try:
         if device == "mps":

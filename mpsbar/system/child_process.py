@@ -13,8 +13,9 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.paths import is_in_app
 from mpsbar.system.start_python import start_python
 
@@ -27,6 +28,8 @@ _TICK = 0.2  # how soon a cancel is noticed, and an end while somebody else keep
 _END_SECONDS = 10.0
 
 ChildAnswer = dict[str, Any]
+# It may not be run because somebody else can change it; there is none; it cannot be run.
+StartFailure = Literal["unsafe", "no_python", "not_python"]
 
 
 @dataclass(slots=True)
@@ -37,11 +40,19 @@ class ChildProcess:
     mark: bytes
     tail: bytes = b""  # the end of what it wrote to stderr
     code: int | None = None  # once it has ended
+    has_hung: bool = False  # it took longer than it was allowed to
+    _deadline: float = float("inf")
     _rest: bytes = b""
     _watch: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
 
+    def allow(self, seconds: float) -> None:
+        """Allows it to run so much longer from now on; what it was allowed before is forgotten."""
+        self._deadline = time.monotonic() + seconds
+
     def read_answers(self) -> Iterator[list[ChildAnswer]]:
-        """Yields new answers at least every fifth of a second, perhaps none, until it has ended."""
+        """Yields new answers at least every fifth of a second, perhaps none, until it ends or
+        hangs, which is to run longer than it was allowed to.
+        """
         assert self.process.stdout is not None
         assert self.process.stderr is not None
         self._watch.register(self.process.stdout, selectors.EVENT_READ, self._parse_lines)
@@ -53,6 +64,9 @@ class ChildProcess:
             has_read = self._read(answers)
             yield answers
             if has_ended and not has_read:
+                return
+            if time.monotonic() > self._deadline:
+                self.has_hung = True
                 return
 
     def end(self) -> int:
@@ -137,6 +151,14 @@ def start_child(
         yield child
     finally:
         child.end()
+
+
+def classify_start(error: OSError | ValueError) -> StartFailure:
+    """Why a Python could not be started, by what starting it raised."""
+    if isinstance(error, NotTrusted):
+        return "unsafe"
+    is_missing = isinstance(error, FileNotFoundError | NotADirectoryError)
+    return "no_python" if is_missing else "not_python"
 
 
 def parse_answer(text: bytes) -> ChildAnswer | None:

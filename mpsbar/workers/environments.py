@@ -1,7 +1,6 @@
 """Other Pythons: what `enable` must know about one, and the list of those that were enabled."""
 
 import json
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,8 @@ from mpsbar.core.errors import UserError
 from mpsbar.core.naming import printable
 from mpsbar.language import _
 from mpsbar.system import paths
-from mpsbar.system.child_process import ChildAnswer, start_child
+from mpsbar.system.child_process import ChildAnswer, classify_start, start_child
 from mpsbar.system.files import is_usable, log_refused, read_bytes, replace_own_file
-from mpsbar.system.ownership import NotTrusted
 
 # Enough for a cold interpreter on a busy machine; one that hangs is refused.
 ASK_SECONDS = 60.0
@@ -58,32 +56,30 @@ def read_environment(python: str) -> Environment:
     """Asks `python` itself; EnvironmentProblem if it does not answer or may not be changed."""
     try:
         answer = _ask(python)
-    except NotTrusted as problem:
-        raise EnvironmentProblem(
-            _("{python} was not run: {problem}").format(python=python, problem=problem)
-        ) from None
-    except FileNotFoundError:
-        raise EnvironmentProblem(_("{python} does not exist").format(python=python)) from None
-    except OSError as problem:
-        raise EnvironmentProblem(
-            _("{python} can't be run: {problem}").format(python=python, problem=problem.strerror)
-        ) from None
+    except (OSError, ValueError) as problem:
+        words = {
+            "unsafe": _("{python} was not run: {problem}"),
+            "no_python": _("{python} does not exist"),
+            "not_python": _("{python} can't be run: {problem}"),
+        }[classify_start(problem)]
+        reason = getattr(problem, "strerror", None) or problem
+        raise EnvironmentProblem(words.format(python=python, problem=reason)) from None
     return parse_environment(python, answer)
 
 
 def _ask(python: str) -> ChildAnswer:
     """Returns the last answer of that Python; empty if there was none."""
     answer: ChildAnswer = {}
-    deadline = time.monotonic() + ASK_SECONDS
     with start_child(python, ["-I", "-c", _QUESTION], _MARK) as child:
+        child.allow(ASK_SECONDS)
         for answers in child.read_answers():
             answer = answers[-1] if answers else answer
-            if time.monotonic() > deadline:
-                raise EnvironmentProblem(
-                    _("{python} did not answer within {seconds:.0f} s").format(
-                        python=python, seconds=ASK_SECONDS
-                    )
-                )
+    if child.has_hung:
+        raise EnvironmentProblem(
+            _("{python} did not answer within {seconds:.0f} s").format(
+                python=python, seconds=ASK_SECONDS
+            )
+        )
     return answer
 
 

@@ -137,6 +137,21 @@ def test_wrong_arguments(subject):
     assert done.stderr.startswith("mpsbar compare: ")
 
 
+def test_a_python_that_was_named_is_not_replaced(file, tmp_path):
+    """The last --python counts."""
+    (tmp_path / "text").write_text("hello")
+    for name, words in (
+        ("none", "there is no Python at {}"),
+        ("text", "{} can't be run as Python"),
+    ):
+        python = str(tmp_path / name)
+        done = run_mpsbar(
+            [*command(f"{file}:make")[3:], "--python", python], env=environment(), timeout=TIMEOUT
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        assert words.format(python) in done.stderr
+
+
 def interrupt(file, function):
     """Ctrl-C once the function has said that it started."""
     # SIGINT may be ignored by whoever started us, and would be in the child.

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from probe_samples import make_probe
 
-from mpsbar.core.dtype_results import Progress, build_probe_json, parse_probe_json
+from mpsbar.core.dtype_results import Progress, build_probe_json, find_complaint, parse_probe_json
 
 
 def test_read_again_it_is_the_same():
@@ -74,3 +74,11 @@ def test_progress():
         Progress(42, 100).percent,
         Progress(273, 273).percent,
     ] == [0, 0, 42, 100]
+
+
+def test_the_complaint_is_what_it_answered_else_the_end_of_its_stderr():
+    tails = (b"", b"Traceback:\n  token=abcdefgh12345678\n\n")
+    assert find_complaint([None, {}, "", "no libc10"], *tails) == "no libc10"
+    assert "abcdefgh12345678" not in find_complaint([None], *tails)
+    assert find_complaint([], b"a\nb\n") == "b"
+    assert find_complaint([None], b"", b" \n") is None

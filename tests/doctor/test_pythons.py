@@ -144,7 +144,8 @@ def test_a_hang_ends_with_all_it_started(inspect_with, tmp_path, monkeypatch):
         hangs = note.exists() and note.read_text()
         return time.monotonic() + (2 * TIMEOUT if hangs else 0.0)
 
-    monkeypatch.setattr("mpsbar.doctor.pythons.time", SimpleNamespace(monotonic=tell_time))
+    clock = SimpleNamespace(monotonic=tell_time, sleep=time.sleep)
+    monkeypatch.setattr("mpsbar.system.child_process.time", clock)
     device = inspect_with(
         f"import subprocess, time\nchild = subprocess.Popen(['sleep', '600'])\n"
         f"open({str(note)!r}, 'w').write(str(child.pid))\ntime.sleep(600)",

@@ -206,7 +206,8 @@ def test_cancelled_then_resumed(monkeypatch, tmp_path):
     ("code", "ended", "words"),
     [
         ("raise ImportError('torn')", "broken_torch", "ImportError: torn"),
-        ("import os; os.abort()", "not_python", None),
+        ("import os; os.abort()", "crashed", None),
+        ("import os; os._exit(3)", "exited", None),
         ("__version__ = '9.9'", "no_device", None),
     ],
 )

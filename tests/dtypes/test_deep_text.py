@@ -6,7 +6,6 @@ from dtypes.deep_kit import CELLS, make
 
 from mpsbar.dtypes.deep_results import DeepCell, find_deep_changes
 from mpsbar.dtypes.deep_text import (
-    draw_bar,
     render_csv,
     render_deep,
     say_deep_headline,
@@ -87,4 +86,3 @@ def test_progress_in_words():
     assert say_deep_progress(0, None, None) == "Probing… (importing torch and its samples)"
     assert say_deep_progress(42, 100, None) == "Probing… 42% (42 of 100)"
     assert say_deep_progress(42, 100, 12.2) == "Probing… 42% (42 of 100), about 12 s left"
-    assert (draw_bar(5, 10), draw_bar(0, None)) == ("█" * 15 + "░" * 15, "░" * 30)

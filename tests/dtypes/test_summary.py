@@ -58,7 +58,7 @@ def test_rows_for_a_menu():
 def test_progress():
     assert say_progress(Progress(42, 100)) == "Probing… 42%"
     assert say_progress(Progress(0, None)) == "Probing… (importing torch)"
-    assert draw_progress(Progress(50, 100), 10) == "█████░░░░░ Probing… 50%"
+    assert draw_progress(Progress(50, 100)) == "█" * 15 + "░" * 15 + " Probing… 50%"
 
 
 def test_json_is_the_whole_and_can_be_compared_with_later():

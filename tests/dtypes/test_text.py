@@ -3,7 +3,7 @@
 import pytest
 from probe_samples import make_probe
 
-from mpsbar.dtypes.text import say_end, say_known_bug
+from mpsbar.dtypes.text import draw_bar, say_end, say_known_bug
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,8 @@ def test_where_a_bug_is_known(check, words):
 def test_why_nothing_was_measured(ended, words):
     error = "why" if words.endswith("why") else None
     assert say_end(make_probe(ended=ended, error=error)) == words
+
+
+def test_a_bar_of_thirty_cells():
+    assert draw_bar(0.5) == "█" * 15 + "░" * 15
+    assert (draw_bar(0.0), draw_bar(1.0)) == ("░" * 30, "█" * 30)

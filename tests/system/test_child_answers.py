@@ -2,11 +2,15 @@
 
 import json
 import subprocess
+from pathlib import Path
+from types import SimpleNamespace
 
 import interpreters
 import pytest
 from worker_kit import TIMEOUT
 
+import mpsbar
+from mpsbar.agent import fallback_warnings
 from mpsbar.system import child_answers
 from mpsbar.system.child_answers import describe
 
@@ -65,3 +69,44 @@ def test_any_exception_is_one_short_line():
     assert describe(Unreadable()) == "Unreadable: ?"
     assert describe(ValueError("one\n  two")) == "ValueError: one two"
     assert len(describe(ValueError("x" * 10_000))) == 600
+
+
+def make_old_torch(started, **modules):
+    """torch from before it knew MPS, unless `modules` bring it; notes what is started where."""
+
+    def ones(_number, device):
+        started.append(device)
+        return SimpleNamespace(sum=lambda: SimpleNamespace(item=lambda: 1.0))
+
+    return SimpleNamespace(
+        ones=ones, set_num_threads=lambda _: None, set_warn_always=lambda _: None, **modules
+    )
+
+
+@pytest.mark.parametrize(
+    ("there", "wanted", "device"),
+    [
+        ({}, "auto", "cpu"), ({}, "cpu", "cpu"), ({}, "mps", None), ({}, "cuda", None),
+        ({}, "tpu", None), ({"mps": False}, "auto", "cpu"), ({"mps": True}, "auto", "mps"),
+        ({"mps": True}, "cpu", "cpu"), ({"mps": True, "cuda": True}, "auto", "cuda"),
+        ({"mps": True, "cuda": False}, "cuda", None),
+    ],
+)  # fmt: skip
+def test_the_device_of_any_torch(there, wanted, device):
+    kinds = {name: SimpleNamespace(is_available=lambda v=v: v) for name, v in there.items()}
+    backends = SimpleNamespace(**{k: v for k, v in kinds.items() if k == "mps"})
+    others = {k: v for k, v in kinds.items() if k == "cuda"}
+    started = []
+    torch = make_old_torch(started, backends=backends, **others)
+    assert child_answers.start_device(torch, wanted) == device
+    assert started == [device] * (device is not None)
+
+
+def test_a_fallback_is_known_by_the_same_words_everywhere():
+    """The agent, the probes and compare can import nothing of each other."""
+    whole_run = Path(mpsbar.__file__).parent / "dtypes" / "compare" / "whole_run.py"
+    pattern = child_answers.FALLBACK.pattern
+    assert (
+        f'_FALLBACK = re.compile(r"{pattern}", re.IGNORECASE | re.DOTALL)' in whole_run.read_text()
+    )
+    assert f"(?s).*{pattern}" == fallback_warnings.PATTERN

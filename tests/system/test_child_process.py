@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpsbar.system.child_process import build_environment, parse_answer, start_child
+from mpsbar.system.child_process import (
+    build_environment,
+    classify_start,
+    parse_answer,
+    start_child,
+)
+from mpsbar.system.ownership import NotTrusted
 
 MARK = "\x1etest "
 
@@ -101,3 +107,35 @@ def test_the_apps_own_python_is_kept_out(monkeypatch):
     }  # fmt: skip
     monkeypatch.setattr(sys, "frozen", "macosx_app", raising=False)
     assert build_environment(environ) == {"HOME": "/me", "MPSBAR_DISABLE": "1"}
+
+
+@pytest.mark.usefixtures("each_systems_sockets")
+def test_one_that_takes_longer_than_it_was_allowed_to():
+    code = f"import time\nprint({MARK!r} + '{{\"a\": 1}}', flush=True)\ntime.sleep(600)"
+    answers = []
+    with start_child(sys.executable, ["-c", code], MARK) as child:
+        child.allow(600)
+        for new in child.read_answers():
+            answers += new
+            if new:
+                child.allow(0.1)
+    assert (answers, child.has_hung, child.code) == ([{"a": 1}], True, -9)
+
+
+def test_one_that_ends_in_time_has_not_hung():
+    with start_child(sys.executable, ["-c", "pass"], MARK) as child:
+        child.allow(600)
+        assert list(child.read_answers())[-1] == []
+    assert (child.has_hung, child.code) == (False, 0)
+
+
+@pytest.mark.parametrize(
+    ("error", "failure"),
+    [
+        (NotTrusted("open to all"), "unsafe"), (FileNotFoundError(), "no_python"),
+        (NotADirectoryError(), "no_python"), (PermissionError(), "not_python"),
+        (OSError(8, "Exec format error"), "not_python"), (ValueError("null byte"), "not_python"),
+    ],
+)  # fmt: skip
+def test_why_it_could_not_be_started(error, failure):
+    assert classify_start(error) == failure

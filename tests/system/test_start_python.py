@@ -124,10 +124,10 @@ def test_the_probe_goes_on_to_the_next_and_tells_of_the_first(trap, tmp_path):
     os.chown(python, EVE, EVE)
     own = tmp_path / "own" / "bin"
     own.mkdir(parents=True)
-    (own / "python").write_text("#!/bin/sh\nexit 3\n")
+    (own / "python").write_text(f"#!/bin/sh\ntouch '{own / 'it ran'}'\nexit 3\n")
     (own / "python").chmod(0o755)
-    assert ProbeRunner([str(python), str(own / "python")]).run().python == str(own / "python")
-    probed = ProbeRunner([str(python), str(tmp_path / "none")]).run()
+    probed = ProbeRunner([str(python), str(own / "python")]).run()
+    assert (own / "it ran").exists()
     assert (probed.ended, probed.python) == ("unsafe", str(python))
     assert not mark.exists()
 

@@ -69,7 +69,7 @@ def test_one_that_hangs_is_ended_and_said(tmp_path, monkeypatch):
 
 
 @pytest.mark.starts_processes
-@pytest.mark.parametrize("path", ["/nowhere/python", "/etc/passwd", "/bin/cat"])
+@pytest.mark.parametrize("path", ["/nowhere/python", "/etc/passwd", "/bin/cat", "\0"])
 def test_a_path_that_is_no_python(path):
     with pytest.raises(EnvironmentProblem):
         read_environment(path)

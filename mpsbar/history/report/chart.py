@@ -6,7 +6,7 @@ from datetime import datetime, tzinfo
 from typing import Literal
 
 from mpsbar.history.reader import SeriesColumn, TimeSeries
-from mpsbar.history.report.html import Markup, join, tag, text, void
+from mpsbar.history.report.html import Markup, join, scrolling, tag, text, void
 from mpsbar.language import _
 from mpsbar.ui.text import wording
 
@@ -286,7 +286,5 @@ def build_values(chart: Chart, lines: list[Line], zone: tzinfo | None) -> Markup
     ]
     caption = tag("caption", _("Selected values: {title}").format(title=chart.title))
     table = tag("table", caption, tag("thead", head), tag("tbody", *rows), class_="numbers")
-    label = _("Table")
-    scroll = tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=label)
     title = tag("span", text(f", {chart.title}"), class_="unseen")
-    return tag("details", tag("summary", _("Show as a table"), title), scroll)
+    return tag("details", tag("summary", _("Show as a table"), title), scrolling(table, _("Table")))

@@ -6,9 +6,16 @@ from mpsbar.core.dtype_results import Cell, Probe
 from mpsbar.dtypes.deep_results import DeepProbe
 from mpsbar.dtypes.headlines import find_headlines
 from mpsbar.dtypes.summary import say_speed
-from mpsbar.dtypes.text import check_title, say_known_bug, say_why, states, support_levels
+from mpsbar.dtypes.text import (
+    check_title,
+    say_known_bug,
+    say_subject,
+    say_why,
+    states,
+    support_levels,
+)
 from mpsbar.dtypes.verdicts import Verdict, judge_dtypes
-from mpsbar.history.report.html import Markup, build_table, join, tag
+from mpsbar.history.report.html import Markup, build_heat_map, build_table, join, tag
 from mpsbar.language import _
 from mpsbar.ui.text.wording import shorten_home
 
@@ -24,7 +31,7 @@ def build_dtypes(probe: Probe | None, home: str, zone: tzinfo | None) -> Markup 
         return None
     parts = [
         tag("p", "; ".join(h.text for h in find_headlines(probe)), class_="headline"),
-        tag("p", say_subject(probe, home, zone), class_="note"),
+        tag("p", say_dated_subject(probe, home, zone), class_="note"),
         _heat_map(probe),
         tag("p", _("Point to a cell, or move to it with Tab, to see the reason."), class_="reason"),
         build_legend({cell.state for cell in probe.cells}),
@@ -34,36 +41,22 @@ def build_dtypes(probe: Probe | None, home: str, zone: tzinfo | None) -> Markup 
     return join(part for part in parts if part is not None)
 
 
-def say_subject(probe: Probe | DeepProbe, home: str, zone: tzinfo | None) -> str:
+def say_dated_subject(probe: Probe | DeepProbe, home: str, zone: tzinfo | None) -> str:
     """Of which torch, device, Python and system it was, and when."""
-    device = probe.device or ""
-    when = None if probe.time is None else datetime.fromtimestamp(probe.time, zone)
-    words = (
-        f"torch {probe.torch}", f"{device} ({probe.device_name})" if probe.device_name else device,
-        f"Python {probe.version}", f"{probe.os} {probe.system}", probe.python,
-        when and _("{time:%a %d %b %Y %H:%M}").format(time=when),
-    )  # fmt: skip
-    return shorten_home(" · ".join(word for word in words if word), home)
+    text = shorten_home(say_subject(probe), home)
+    if probe.time is None:
+        return text
+    when = datetime.fromtimestamp(probe.time, zone)
+    return text + " · " + _("{time:%a %d %b %Y %H:%M}").format(time=when)
 
 
 def _heat_map(probe: Probe) -> Markup:
     known = {(cell.operation, cell.dtype): cell for cell in probe.cells}
-    headers = [tag("td", "")]
-    headers += [tag("th", tag("span", dtype), scope="col") for dtype in probe.dtypes]
     rows = [
-        tag(
-            "tr",
-            tag("th", operation, scope="row"),
-            *(tag("td", _spot(known.get((operation, dtype)))) for dtype in probe.dtypes),
-        )
-        for operation in probe.operations
+        (name, [tag("td", _spot(known.get((name, dtype)))) for dtype in probe.dtypes])
+        for name in probe.operations
     ]
-    caption = tag("caption", _("Operations and dtypes"), class_="unseen")
-    table = tag(
-        "table", caption, tag("thead", tag("tr", *headers)), tag("tbody", *rows), class_="heat"
-    )
-    label = _("Operations and dtypes")
-    return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=label)
+    return build_heat_map(_("Operations and dtypes"), "heat", probe.dtypes, rows)
 
 
 def _spot(cell: Cell | None) -> Markup:

@@ -7,6 +7,8 @@ from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
 from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.history.report.html import Markup, build_table, join, tag
 from mpsbar.history.report.page import (
+    Frame,
+    Section,
     build_section,
     build_unconnected,
     build_workers,
@@ -32,27 +34,11 @@ def render_hosts_report(
     script: str,
 ) -> str:
     parts = [_build_host(number, reading, ends, native) for number, reading in enumerate(readings)]
-    links = (tag("li", tag("a", title, href=f"#{key}")) for key, title, _part in parts)
-    time = datetime.fromtimestamp(now).astimezone()
-    head = tag(
-        "header",
-        tag("h1", _("mpsbar report")),
-        tag("p", _("As of {time:%A, %d %B %Y, %H:%M}").format(time=time), class_="note"),
-        tag("nav", tag("ul", *links), aria_label=_("Hosts")),
-    )
-    body = tag(
-        "body",
-        head,
-        tag("main", *(part for _key, _title, part in parts)),
-        tag("footer", tag("p", _("Created by mpsbar {version}").format(version=version))),
-        tag("script", Markup(script)),
-    )
-    return render_document(_("mpsbar report"), body, style, script)
+    frame = Frame(version, datetime.fromtimestamp(now).astimezone(), _("Hosts"))
+    return render_document(frame, (), parts, style, script)
 
 
-def _build_host(
-    number: int, reading: HostReading, ends: Ends, native: NativeOperations
-) -> tuple[str, str, Markup]:
+def _build_host(number: int, reading: HostReading, ends: Ends, native: NativeOperations) -> Section:
     """The key is ours: a name of a host may hold what no id may."""
     parts = [*_build_now(reading), _build_ends(ends, reading, native)]
     section = build_section(f"host-{number}", reading.host, join(parts))

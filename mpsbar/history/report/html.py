@@ -71,7 +71,25 @@ def build_table(title: str, headers: Sequence[str], rows: Sequence[Cells]) -> Ma
         class_="cards pair" if len(headers) == 2 else "cards",
         role="table",
     )
-    return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=title)
+    return scrolling(table, title)
+
+
+def build_heat_map(
+    title: str, style: str, columns: Sequence[str], rows: Iterable[tuple[str, Iterable[Markup]]]
+) -> Markup:
+    """Build a table of a name and its `td` elements in each row."""
+    headers = [tag("th", tag("span", column), scope="col") for column in columns]
+    body = [tag("tr", tag("th", name, scope="row"), *spots) for name, spots in rows]
+    table = tag(
+        "table", tag("caption", title, class_="unseen"),
+        tag("thead", tag("tr", tag("td", ""), *headers)), tag("tbody", *body), class_=style,
+    )  # fmt: skip
+    return scrolling(table, title)
+
+
+def scrolling(table: Markup, label: str) -> Markup:
+    """Build a box in which a wide table scrolls, also by the keyboard."""
+    return tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=label)
 
 
 def _row(headers: Sequence[str], cells: Cells) -> Markup:

@@ -5,8 +5,8 @@ from datetime import tzinfo
 from mpsbar.dtypes.deep_results import DeepCell, DeepProbe
 from mpsbar.dtypes.deep_text import say_deep_headline
 from mpsbar.dtypes.text import states
-from mpsbar.history.report.dtypes import SIGNS, build_legend, say_subject
-from mpsbar.history.report.html import Markup, build_table, join, tag
+from mpsbar.history.report.dtypes import SIGNS, build_legend, say_dated_subject
+from mpsbar.history.report.html import Markup, build_heat_map, build_table, join, tag
 from mpsbar.language import _
 
 _MAX_NEWS = 200
@@ -17,7 +17,7 @@ def build_operations(probe: DeepProbe | None, home: str, zone: tzinfo | None) ->
         return None
     parts = [
         tag("p", say_deep_headline(probe), class_="headline"),
-        tag("p", say_subject(probe, home, zone), class_="note"),
+        tag("p", say_dated_subject(probe, home, zone), class_="note"),
         _news(probe),
         _heat_map(probe),
         build_legend({cell.state for cell in probe.cells}),
@@ -45,20 +45,12 @@ def _heat_map(probe: DeepProbe) -> Markup:
     known: dict[str, dict[str, DeepCell]] = {}
     for cell in probe.cells:
         known.setdefault(cell.operation, {})[cell.dtype] = cell
-    headers = [tag("td", "")]
-    headers += [tag("th", tag("span", dtype), scope="col") for dtype in probe.dtypes]
     rows = [
-        tag("tr", tag("th", operation, scope="row"), *(_spot(cells.get(d)) for d in probe.dtypes))
-        for operation, cells in known.items()
+        (name, [_spot(cells.get(dtype)) for dtype in probe.dtypes]) for name, cells in known.items()
     ]
-    title = _("Every operation and dtype")
-    table = tag(
-        "table", tag("caption", title, class_="unseen"), tag("thead", tag("tr", *headers)),
-        tag("tbody", *rows), class_="heat dense",
-    )  # fmt: skip
-    scroll = tag("div", table, class_="scroll", tabindex="0", role="group", aria_label=title)
+    table = build_heat_map(_("Every operation and dtype"), "heat dense", probe.dtypes, rows)
     summary = _("{n} operations × {dtypes} dtypes").format(n=len(known), dtypes=len(probe.dtypes))
-    return tag("details", tag("summary", summary), scroll)
+    return tag("details", tag("summary", summary), table)
 
 
 def _spot(cell: DeepCell | None) -> Markup:

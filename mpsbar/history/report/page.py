@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 
@@ -41,6 +42,18 @@ class Report:
     history_problem: str | None = None  # why the history can't be read, if it is there
 
 
+Section = tuple[str, str, Markup]  # its id, its title and the element
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What a report has around its sections."""
+
+    version: str
+    time: datetime
+    links: str  # what the links at the top lead to
+
+
 def render_report(report: Report, style: str, script: str, zone: tzinfo | None = None) -> str:
     """`style` and `script` are put into the page; its policy allows nothing else to act."""
     snapshot, periods, home = report.snapshot, report.periods, report.home
@@ -61,19 +74,31 @@ def render_report(report: Report, style: str, script: str, zone: tzinfo | None =
         build_section("advice", _("Next steps"), _advice(report)),
         build_section("diagnostics", _("Diagnostics"), _diagnostics(report)),
     )
+    frame = Frame(report.version, datetime.fromtimestamp(snapshot.time, zone), _("Sections"))
     shown = [section for section in sections if section is not None]
+    return render_document(frame, _describe_now(snapshot), shown, style, script)
+
+
+def render_document(
+    frame: Frame, above: Iterable[Markup], sections: Sequence[Section], style: str, script: str
+) -> str:
+    """The whole page: what is above the links to its sections, and those."""
+    links = (tag("li", tag("a", title, href=f"#{key}")) for key, title, _part in sections)
+    when = _("As of {time:%A, %d %B %Y, %H:%M}").format(time=frame.time)
+    created = _("Created by mpsbar {version}").format(version=frame.version)
     body = tag(
         "body",
-        _head(report, zone, [(key, title) for key, title, _part in shown]),
-        tag("main", *(part for _key, _title, part in shown)),
-        tag("footer", tag("p", _("Created by mpsbar {version}").format(version=report.version))),
+        tag(
+            "header",
+            tag("h1", _("mpsbar report")),
+            tag("p", when, class_="note"),
+            *above,
+            tag("nav", tag("ul", *links), aria_label=frame.links),
+        ),
+        tag("main", *(part for _key, _title, part in sections)),
+        tag("footer", tag("p", created)),
         tag("script", Markup(script)),
     )
-    return render_document(_("mpsbar report"), body, style, script)
-
-
-def render_document(title: str, body: Markup, style: str, script: str) -> str:
-    """The whole page around its body."""
     meta = (
         void("meta", charset="utf-8"),
         void("meta", http_equiv="Content-Security-Policy", content=_policy(style, script)),
@@ -81,7 +106,7 @@ def render_document(title: str, body: Markup, style: str, script: str) -> str:
         void("meta", name="color-scheme", content="light dark"),
         void("meta", name="referrer", content="no-referrer"),
     )
-    head = tag("head", *meta, tag("title", title), tag("style", Markup(style)))
+    head = tag("head", *meta, tag("title", _("mpsbar report")), tag("style", Markup(style)))
     return f"<!doctype html>\n{tag('html', head, body, lang=get_code())}\n"
 
 
@@ -98,10 +123,7 @@ def _hash(content: str) -> str:
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
 
-_Part = tuple[str, str, Markup]
-
-
-def build_section(key: str, title: str, content: Markup | None) -> _Part | None:
+def build_section(key: str, title: str, content: Markup | None) -> Section | None:
     if content is None:
         return None
     heading = tag("h2", title, id=f"{key}-title")
@@ -109,21 +131,14 @@ def build_section(key: str, title: str, content: Markup | None) -> _Part | None:
     return key, title, part
 
 
-def _head(report: Report, zone: tzinfo | None, sections: list[tuple[str, str]]) -> Markup:
-    snapshot = report.snapshot
-    health, time = snapshot.health, datetime.fromtimestamp(snapshot.time, zone)
+def _describe_now(snapshot: Snapshot) -> list[Markup]:
+    health = snapshot.health
     level = "unknown" if findings.is_unknown(health) and health.level == "ok" else health.level
     lines = [describe_machine(snapshot.machine), describe_gpu(snapshot.machine.gpu)]
-    links = (tag("li", tag("a", title, href=f"#{key}")) for key, title in sections)
-    when = _("As of {time:%A, %d %B %Y, %H:%M}").format(time=time)
-    return tag(
-        "header",
-        tag("h1", _("mpsbar report")),
-        tag("p", when, class_="note"),
+    return [
         tag("p", findings.say_health(health, snapshot.names), class_=f"health {level}"),
         *(tag("p", line) for line in lines if line),
-        tag("nav", tag("ul", *links), aria_label=_("Sections")),
-    )
+    ]
 
 
 def _advice(report: Report) -> Markup | None:

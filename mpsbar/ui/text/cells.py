@@ -1,7 +1,7 @@
 """Text in terminal cells: its width, cut and padded to fit, coloured. Pure."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from mpsbar.core.naming import printable
@@ -69,6 +69,18 @@ def pad(text: str, cells: int, to_right: bool = False) -> str:
     """The whole text, with spaces to at least this many cells."""
     space = " " * (cells - width(text))
     return space + text if to_right else text + space
+
+
+def align(rows: Sequence[Sequence[str]], to_right: bool = False) -> list[str]:
+    """A line for each row, with its columns below each other; `to_right`: all but the first."""
+    widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            pad(cell, most, to_right and number > 0)
+            for number, (cell, most) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
 
 
 def wrap(text: str, cells: int) -> list[str]:

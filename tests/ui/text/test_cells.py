@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from wcwidth import wcwidth
 
 from mpsbar.ui.text import cells
-from mpsbar.ui.text.cells import cut, fit, width, wrap
+from mpsbar.ui.text.cells import align, cut, fit, width, wrap
 
 
 def test_wide_and_combining_characters_keep_the_columns():
@@ -74,3 +74,9 @@ print("wcwidth" in sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\nTrue\n"
+
+
+def test_rows_whose_columns_are_below_each_other():
+    rows = [("dtype", "works"), ("한글", "7"), ("float32", "12")]
+    assert align(rows) == ["dtype    works", "한글     7    ", "float32  12   "]
+    assert align(rows, to_right=True) == ["dtype    works", "한글         7", "float32     12"]
