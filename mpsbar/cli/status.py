@@ -4,6 +4,7 @@ import argparse
 import json
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from mpsbar.agent.frameworks import join_labels
@@ -192,26 +193,20 @@ def _show_line(text: str) -> int:
 
 def _read_fields(path: "Path") -> dict[str, str] | None:
     """None if there are none, or they are old, or not ours."""
-    from mpsbar.system import files
+    from mpsbar.system.files import read_own_json
     from mpsbar.ui.text.status_line import FIELDS
 
-    try:
-        if not files.is_usable(path):
-            return None
-        record: Any = json.loads(files.read_bytes(path, _MAX_LINE_BYTES))
+    def parse(record: Any) -> dict[str, str] | None:
         age = time.time() - float(record["time"])
         fields = {str(name): str(value) for name, value in record["fields"].items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return None
-    # A clock that was set back makes a file from the future: it is old, too.
-    return fields if 0 <= age <= _FRESH_SECONDS and fields.keys() == FIELDS.keys() else None
+        # A clock that was set back makes a file from the future: it is old, too.
+        return fields if 0 <= age <= _FRESH_SECONDS and fields.keys() == FIELDS.keys() else None
+
+    return read_own_json(path, _MAX_LINE_BYTES, parse)
 
 
 def _write_fields(path: "Path", fields: dict[str, str]) -> None:
-    from mpsbar.system import files
+    from mpsbar.system.files import write_own_json
 
-    record = {"time": time.time(), "fields": fields}
-    try:
-        files.replace_own_file(path, json.dumps(record).encode())
-    except OSError:
-        return  # the next one reads for itself
+    with suppress(OSError):  # the next one reads for itself
+        write_own_json(path, {"time": time.time(), "fields": fields})

@@ -25,7 +25,7 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks, parse_operations
 from mpsbar.core.naming import name_process, printable
 from mpsbar.core.verdicts import build_record, parse_record
-from mpsbar.system.files import read_bytes, replace_file
+from mpsbar.system.files import read_bytes, read_json, replace_file
 
 _NAME = re.compile(r"(\d{13})-([1-9]\d{0,9})\.json")
 _LARGEST = 16 * 1024
@@ -171,9 +171,9 @@ def _read(path: Path) -> LastWords | None:
         status = path.lstat()
         if status.st_uid != os.geteuid():
             return None
-        return parse_last_words(json.loads(read_bytes(path, _LARGEST)))
-    except (OSError, ValueError, RecursionError):
+    except OSError:
         return None
+    return read_json(path, _LARGEST, parse_last_words)
 
 
 def parse_last_words(record: Any) -> LastWords | None:

@@ -1,6 +1,5 @@
 """Other Pythons: what `enable` must know about one, and the list of those that were enabled."""
 
-import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from mpsbar.core.naming import printable
 from mpsbar.language import _
 from mpsbar.system import paths
 from mpsbar.system.child_process import ChildAnswer, start_child
-from mpsbar.system.files import is_usable, log_refused, read_bytes, replace_own_file
+from mpsbar.system.files import log_refused, read_json_to_change, read_own_json, write_own_json
 from mpsbar.system.ownership import NotTrusted
 
 # Enough for a cold interpreter on a busy machine; one that hangs is refused.
@@ -134,24 +133,23 @@ def _parse_path(value: Any) -> str | None:
 
 def read_enabled() -> list[str]:
     """Returns the enabled Pythons; none if the file cannot be read."""
-    file = paths.enabled_file()
-    if not is_usable(file):
-        return []
-    try:
-        pythons = json.loads(read_bytes(file, _MAX_BYTES))["pythons"]
-        return [python for python in pythons if isinstance(python, str)]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return []
+    return read_own_json(paths.enabled_file(), _MAX_BYTES, _parse_enabled) or []
+
+
+def _parse_enabled(record: Any) -> list[str]:
+    return [python for python in record["pythons"] if isinstance(python, str)]
 
 
 def remember_enabled(python: str) -> str | None:
     """Adds a Python to the list, which disable and upgrades need; returns the reason where it
     cannot.
     """
+    file = paths.enabled_file()
     try:
-        _write([*(other for other in read_enabled() if other != python), python])
+        enabled = read_json_to_change(file, _MAX_BYTES, _parse_enabled) or []
+        _write([*(other for other in enabled if other != python), python])
     except OSError as problem:
-        log_refused(paths.enabled_file(), problem)
+        log_refused(file, problem)
         return problem.strerror or str(problem)
     return None
 
@@ -175,5 +173,4 @@ def forget_enabled(python: str) -> None:
 
 
 def _write(pythons: list[str]) -> None:
-    text = json.dumps({"schema": 1, "pythons": pythons}, indent=1)
-    replace_own_file(paths.enabled_file(), text.encode())
+    write_own_json(paths.enabled_file(), {"schema": 1, "pythons": pythons})
