@@ -2,13 +2,12 @@
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpsbar.cli.output import INTERRUPTED, run_cancellable, save_result, show_progress
+from mpsbar.cli.output import INTERRUPTED, complain, run_cancellable, save_result, show_progress
 from mpsbar.cli.python_choice import say_choice
 from mpsbar.language import _
 
@@ -38,10 +37,7 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
     if options.python is None:
         say_choice(probe.python)
     if runner.problem is not None:
-        print(
-            _("mpsbar: couldn't save the results: {problem}").format(problem=runner.problem),
-            file=sys.stderr,
-        )
+        complain(_("mpsbar: couldn't save the results: {problem}").format(problem=runner.problem))
     file, is_saved = save_result(lambda: write_deep_result(probe))
     if options.csv:
         print(render_csv(probe), end="")
@@ -51,7 +47,7 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
         print(shorten_home(render_deep(probe, style, file, before), str(Path.home())))
     if probe.ended == "cancelled":
         if options.only is None and runner.problem is None:
-            print(_("mpsbar: run the same command again to continue"), file=sys.stderr)
+            complain(_("mpsbar: run the same command again to continue"))
         return INTERRUPTED
     return 0 if is_saved and probe.ended == "ok" and not probe.find_news("worse") else 1
 
@@ -83,7 +79,7 @@ def _complain(probe: "DeepProbe", options: argparse.Namespace) -> int:
     from mpsbar.dtypes.text import say_end, say_no_torch_found
 
     if probe.ended == "cancelled":
-        print(_("mpsbar: cancelled before anything was measured"), file=sys.stderr)
+        complain(_("mpsbar: cancelled before anything was measured"))
         return INTERRUPTED
     if probe.ended == "ok":
         options.refuse(

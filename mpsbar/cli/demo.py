@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
-from mpsbar.cli.output import HOME_AND_CLEAR
+from mpsbar.cli.output import HOME_AND_CLEAR, complain
 from mpsbar.cli.top import run_terminal, why_no_terminal
 from mpsbar.core.errors import UserError
 from mpsbar.language import _, ngettext
@@ -194,7 +194,7 @@ def _show(monitor: "Monitor", processes: "list[subprocess.Popen[bytes]]") -> int
     ours = {process.pid for process in processes}
     mine = [worker for worker in snapshot.workers if worker.pid in ours]
     if not mine:
-        print(_("mpsbar: couldn't reach any of the workers"), file=sys.stderr)
+        complain(_("mpsbar: couldn't reach any of the workers"))
         return 1
     menu = build_menu(snapshot)
     print(f"\n{menu}\n")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mpsbar.cli.output import is_coloured, line_width, print_each, treat_signals_as_ctrl_c
+from mpsbar.cli.output import complain, is_coloured, line_width, print_each, treat_signals_as_ctrl_c
 from mpsbar.core.errors import UserError
 from mpsbar.language import _, ngettext
 
@@ -329,7 +329,7 @@ def _let_ask(hosts: "Hosts", questions: "Questions | None") -> bool:
 def _ask(host: str, questions: "Questions | None") -> bool:
     if questions is None:
         return False
-    print(_("mpsbar: connecting to {host}").format(host=host), file=sys.stderr, flush=True)
+    complain(_("mpsbar: connecting to {host}").format(host=host))
     return questions.ask(host)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import (
     INTERRUPTED,
+    complain,
     is_coloured,
     run_cancellable,
     save_result,
@@ -122,7 +123,7 @@ def _check_moment(snapshot: "Snapshot", force: bool) -> None:
             raise UserError(
                 _("{objection}; use --force to run it anyway").format(objection=objection.text)
             )
-        print(f"mpsbar: {objection.text}", file=sys.stderr)
+        complain(f"mpsbar: {objection.text}")
 
 
 def _check_options(options: argparse.Namespace) -> None:
@@ -165,7 +166,7 @@ def _complain(probe: "Probe", options: argparse.Namespace) -> int:
     from mpsbar.dtypes.text import say_end, say_no_torch_found
 
     if probe.ended == "cancelled":
-        print(_("mpsbar: cancelled before anything was measured"), file=sys.stderr)
+        complain(_("mpsbar: cancelled before anything was measured"))
         return INTERRUPTED
     named = options.python is not None
     if named and probe.ended in ("no_python", "not_python"):

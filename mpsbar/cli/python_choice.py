@@ -6,12 +6,11 @@ that changes an environment asks before it takes one of those.
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli.arguments import find_python
-from mpsbar.cli.output import is_terminal
+from mpsbar.cli.output import complain, is_terminal
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
 
@@ -108,7 +107,7 @@ def say_choice(python: str) -> None:
         text = _(
             "mpsbar: used {python} (the first found that could be used); --python PATH for another"
         )
-    print(text.format(python=_short(python)), file=sys.stderr)
+    complain(text.format(python=_short(python)))
 
 
 def _short(python: str) -> str:

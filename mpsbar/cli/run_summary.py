@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -11,8 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpsbar.cli.output import complain
 from mpsbar.cli.run_usage import Collector, Usage
 from mpsbar.core.endings import EndEvidence, ExitStatus, LastWords, SystemReports
+from mpsbar.core.errors import reason_of
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import Fallbacks, merge_operations
 from mpsbar.core.naming import name_process
@@ -50,11 +51,8 @@ def run_explained(command: Sequence[str], environ: Mapping[str, str], json_file:
     try:
         place = tempfile.TemporaryDirectory(prefix="mpsbar-explain-", ignore_cleanup_errors=True)
     except OSError as problem:
-        print(
-            _("mpsbar: can't count CPU fallbacks: {problem}").format(
-                problem=problem.strerror or problem
-            ),
-            file=sys.stderr,
+        complain(
+            _("mpsbar: can't count CPU fallbacks: {problem}").format(problem=reason_of(problem))
         )
         return run(command, environ, json_file)
     with place as folder:
@@ -78,7 +76,7 @@ def run(
     explanation = None if explain is None else explain()
     if explanation is not None:
         for line in explanation.stderr:
-            print(line, file=sys.stderr)
+            complain(line)
         for pid, counted in explanation.by_process.items():
             complete_fallbacks(pid, end.began, counted)
     found = (
@@ -94,17 +92,16 @@ def run(
         try:
             replace_file(Path(json_file).expanduser(), (json.dumps(summary) + "\n").encode())
         except OSError as problem:
-            print(
+            complain(
                 _("mpsbar: couldn't write {file}: {problem}").format(
-                    file=json_file, problem=problem.strerror or problem
-                ),
-                file=sys.stderr,
+                    file=json_file, problem=reason_of(problem)
+                )
             )
     else:
-        print(render_summary(summary), file=sys.stderr)
+        complain(render_summary(summary))
         if found is not None:
             lines = render_fallbacks(found, read_native_operations(), str(Path.cwd()))
-            print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
+            complain("\n".join(f"  {line}" for line in lines))
     return exit_like(end.status)
 
 

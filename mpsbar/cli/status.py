@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_pid, parse_seconds
-from mpsbar.cli.output import is_coloured, line_width, print_each, treat_signals_as_ctrl_c
+from mpsbar.cli.output import complain, is_coloured, line_width, print_each, treat_signals_as_ctrl_c
 from mpsbar.language import _
 
 if TYPE_CHECKING:
@@ -124,7 +123,7 @@ def make_recorder() -> "Monitor":
 def _complain(reason: "Reason") -> None:
     from mpsbar.ui.text.startup import say_history
 
-    print(f"mpsbar: {say_history(reason)}", file=sys.stderr)
+    complain(f"mpsbar: {say_history(reason)}")
 
 
 def _watch(monitor: "Monitor", options: argparse.Namespace) -> "Iterator[str]":

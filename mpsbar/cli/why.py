@@ -2,10 +2,10 @@
 
 import argparse
 import json
-import sys
 import time
 
 from mpsbar.cli import on_hosts
+from mpsbar.cli.output import complain
 from mpsbar.core.naming import printable
 from mpsbar.language import _, ngettext
 
@@ -56,14 +56,14 @@ def run(options: argparse.Namespace) -> int:
     found = choose(read_all_ends(time.time(), problems.append), options.which)
     for problem in problems:
         text = _("mpsbar: the history can't be read, so runs may be missing here: {problem}")
-        print(text.format(problem=printable(problem)), file=sys.stderr)
+        complain(text.format(problem=printable(problem)))
     shown = found[: options.number]
     if options.json:
         print(json.dumps([build_json(end) for end in shown]))
         return 0 if shown else 1
     if not shown:
         if not problems:
-            print(_say_nothing(options.which, KEEP_DAYS), file=sys.stderr)
+            complain(_say_nothing(options.which, KEEP_DAYS))
         return 1
     print("\n\n".join(render(end) for end in shown))
     if len(found) > len(shown):

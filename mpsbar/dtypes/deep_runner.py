@@ -13,6 +13,7 @@ from typing import Any
 
 from mpsbar.agent.secrets import mask
 from mpsbar.core.dtype_results import ProbeEnded, Progress, parse_text
+from mpsbar.core.errors import reason_of
 from mpsbar.dtypes.deep_child import MARK
 from mpsbar.dtypes.deep_files import PartialFile, read_partial
 from mpsbar.dtypes.deep_results import DTYPES, DeepCell, DeepProbe, build_deep_cell
@@ -240,7 +241,7 @@ class DeepRunner:
         try:
             self._partial = PartialFile(identity, self._python, is_resumed)
         except OSError as problem:
-            self.problem = problem.strerror or str(problem)
+            self.problem = reason_of(problem)
 
     def _keep(self, answers: Sequence[ChildAnswer]) -> None:
         if self._partial is None or not answers:
@@ -249,7 +250,7 @@ class DeepRunner:
         try:
             self._partial.add(kept)
         except OSError as problem:
-            self.problem, self._partial = problem.strerror or str(problem), None
+            self.problem, self._partial = reason_of(problem), None
 
     def _judge_death(self, share: _Share, code: int | None) -> None:
         """Blame the cell that was next, unless the child process never got that far."""

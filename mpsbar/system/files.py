@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from mpsbar.agent import user_folders
+from mpsbar.core.errors import reason_of
 from mpsbar.language import _
 from mpsbar.system.ownership import NotTrusted, require_safe
 
@@ -217,7 +218,7 @@ def log_refused(path: Path, problem: OSError) -> None:
 
     A command without a log file prints it on stderr.
     """
-    reason = str(problem.strerror or problem)
+    reason = reason_of(problem)
     key = reason if isinstance(problem, NotTrusted) else f"{path}: {reason}"
     if key not in _logged:
         _logged.add(key)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mpsbar.core.errors import UserError
+from mpsbar.core.errors import UserError, reason_of
 from mpsbar.core.naming import printable
 from mpsbar.core.settings import (
     KEYS,
@@ -135,4 +135,4 @@ def _report_broken(loaded: Loaded, why: str, repair: bool) -> Loaded:
 
 
 def _reason(problem: OSError) -> str:
-    return printable(problem.strerror or str(problem), 400)
+    return printable(reason_of(problem), 400)

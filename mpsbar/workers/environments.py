@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mpsbar.agent.frameworks import FRAMEWORKS
-from mpsbar.core.errors import UserError
+from mpsbar.core.errors import UserError, reason_of
 from mpsbar.core.naming import printable
 from mpsbar.language import _
 from mpsbar.system import paths
@@ -65,7 +65,7 @@ def read_environment(python: str) -> Environment:
         raise EnvironmentProblem(_("{python} does not exist").format(python=python)) from None
     except OSError as problem:
         raise EnvironmentProblem(
-            _("{python} can't be run: {problem}").format(python=python, problem=problem.strerror)
+            _("{python} can't be run: {problem}").format(python=python, problem=reason_of(problem))
         ) from None
     return parse_environment(python, answer)
 
@@ -150,7 +150,7 @@ def remember_enabled(python: str) -> str | None:
         _write([*(other for other in enabled if other != python), python])
     except OSError as problem:
         log_refused(file, problem)
-        return problem.strerror or str(problem)
+        return reason_of(problem)
     return None
 
 
@@ -164,7 +164,7 @@ def forget_enabled(python: str) -> None:
         elif python in enabled:
             _write([other for other in enabled if other != python])
     except OSError as problem:
-        reason = problem.strerror or problem
+        reason = reason_of(problem)
         raise EnvironmentProblem(
             _("{python} is still listed in {file}: {problem}").format(
                 python=python, file=file, problem=reason

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from mpsbar.agent import protocol, user_folders
 from mpsbar.core.actions import Freed, Limited, Tensors
+from mpsbar.core.errors import reason_of
 from mpsbar.language import _
 from mpsbar.workers.connection import Refused, WorkerConnection
 from mpsbar.workers.parse import (
@@ -143,7 +144,7 @@ def ask_worker(
     except (Refused, FileNotFoundError):
         return NoAnswer("gone")
     except OSError as problem:
-        return NoAnswer("refused", error=parse_text(problem.strerror or problem))
+        return NoAnswer("refused", error=parse_text(reason_of(problem)))
     hint = dict(params or {})
     if gpu_client is not None:
         hint["gpu_client"] = gpu_client
@@ -156,7 +157,7 @@ def ask_worker(
     except (OSError, protocol.ProtocolError) as problem:
         if has_ended(pid):
             return NoAnswer("ended")
-        return NoAnswer("failed", error=parse_text(getattr(problem, "strerror", None) or problem))
+        return NoAnswer("failed", error=parse_text(reason_of(problem)))
     finally:
         connection.close()
 
