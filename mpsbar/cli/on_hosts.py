@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mpsbar.core.actions import Freed
-    from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
+    from mpsbar.core.host_readings import EndInWords, HostProblem, HostReading
     from mpsbar.fleet.hosts import Hosts
     from mpsbar.fleet.questions import Questions
 
@@ -130,7 +130,7 @@ def ask_ends(
     questions: "Questions | None",
     which: str | None,
     number: int,
-) -> "dict[str, list[RemoteEnd] | HostProblem]":
+) -> "dict[str, list[EndInWords] | HostProblem]":
     from mpsbar.fleet.parse_status import parse_ends
 
     words = ["why", "--json", "--number", str(number), *([] if which is None else ["--", which])]
@@ -174,7 +174,7 @@ def _freed_json(outcomes: "list[Freed] | HostProblem") -> dict[str, Any]:
     return {"problem": None, "freed": [asdict(outcome) for outcome in outcomes]}
 
 
-def _ends_json(ends: "list[RemoteEnd] | HostProblem") -> dict[str, Any]:
+def _ends_json(ends: "list[EndInWords] | HostProblem") -> dict[str, Any]:
     from dataclasses import asdict
 
     if not isinstance(ends, list):
