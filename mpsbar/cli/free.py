@@ -93,8 +93,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _free(options: argparse.Namespace) -> "tuple[list[Freed], Snapshot]":
     """Free these workers, or every connected one, by the same action as a click in the menu."""
-    from dataclasses import replace
-
     from mpsbar.monitor import Monitor
     from mpsbar.system.waiting import wait_for_result
 
@@ -108,10 +106,7 @@ def _free(options: argparse.Namespace) -> "tuple[list[Freed], Snapshot]":
         if options.started is not None:
             wanted = {pid: _meant_start(pid, options.started) for pid in wanted}
         frees = [monitor.perform(_action(pid, at, options)) for pid, at in wanted.items()]
-        outcomes = [wait_for_result(free) for free in frees]
-        names = snapshot.names
-        named = [replace(each, name=names.get(each.pid, each.name)) for each in outcomes]
-        return named, snapshot
+        return [wait_for_result(free) for free in frees], snapshot
     finally:
         monitor.close()
 

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from dataclasses import asdict, replace
+    from dataclasses import asdict
 
     from mpsbar.core.actions import Limit
     from mpsbar.core.health import find_budget
@@ -55,7 +55,6 @@ def run(options: argparse.Namespace) -> int:
             options.refuse(str(complaint))
         started = workers[0].started if workers else None
         outcome = wait_for_result(monitor.perform(Limit(options.pid, limit, started)))
-        outcome = replace(outcome, name=snapshot.names.get(outcome.pid, outcome.name))
     finally:
         monitor.close()
     if options.json:
