@@ -68,7 +68,7 @@ FOLDERS: dict[str, set[str]] = {
     "cli": {
         "language", "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.process_table", "ui.text", "dtypes", "dtypes.compare",
         "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_reader", "desktop",
-        "fleet",
+        "fleet", "snapshot",  # of mpsbar/__init__.py
     },
     # `snapshot()` is for scripts that watch others; a worker never calls it by itself. `compare()` is imported when called.
     "__init__": {"agent", "core.snapshot", "dtypes.compare", "monitor"},

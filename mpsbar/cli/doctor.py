@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpsbar import __version__
+from mpsbar import snapshot as read_snapshot
 from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import complain, show_progress
-from mpsbar.cli.status import read_snapshot
 from mpsbar.core.errors import reason_of
 from mpsbar.language import _
 

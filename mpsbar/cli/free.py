@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from mpsbar.cli import on_hosts
@@ -96,8 +97,7 @@ def _free(options: argparse.Namespace) -> "tuple[list[Freed], Snapshot]":
     from mpsbar.monitor import Monitor
     from mpsbar.system.waiting import wait_for_result
 
-    monitor = Monitor()
-    try:
+    with closing(Monitor()) as monitor:
         # Also for named pids: some agents do not know whether they hold the GPU, the scan does.
         snapshot = monitor.tick()
         wanted: dict[int, float | None] = {each.pid: each.started for each in snapshot.workers}
@@ -107,8 +107,6 @@ def _free(options: argparse.Namespace) -> "tuple[list[Freed], Snapshot]":
             wanted = {pid: _meant_start(pid, options.started) for pid in wanted}
         frees = [monitor.perform(_action(pid, at, options)) for pid, at in wanted.items()]
         return [wait_for_result(free) for free in frees], snapshot
-    finally:
-        monitor.close()
 
 
 def _meant_start(pid: int, meant: float) -> float:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from contextlib import closing
 
 from mpsbar.agent.frameworks import join_limitable
 from mpsbar.cli.arguments import explain_limit, parse_pid
@@ -43,8 +44,7 @@ def run(options: argparse.Namespace) -> int:
     from mpsbar.monitor import Monitor
     from mpsbar.system.waiting import wait_for_result
 
-    monitor = Monitor()
-    try:
+    with closing(Monitor()) as monitor:
         # Some agents do not know whether their process uses the GPU; the scan does.
         snapshot = monitor.read_once() if "%" in options.limit else monitor.tick()
         workers = tuple(worker for worker in snapshot.workers if worker.pid == options.pid)
@@ -55,8 +55,6 @@ def run(options: argparse.Namespace) -> int:
             options.refuse(str(complaint))
         started = workers[0].started if workers else None
         outcome = wait_for_result(monitor.perform(Limit(options.pid, limit, started)))
-    finally:
-        monitor.close()
     if options.json:
         print(json.dumps({"schema": 1, "limited": asdict(outcome)}))
     else:

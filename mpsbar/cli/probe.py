@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpsbar import snapshot as read_snapshot
 from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import (
     INTERRUPTED,
@@ -17,7 +18,6 @@ from mpsbar.cli.output import (
     show_progress,
 )
 from mpsbar.cli.python_choice import DEFAULT, say_choice
-from mpsbar.cli.status import read_snapshot
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
 

@@ -4,7 +4,6 @@ It is the one that is named, else that of the active environment, else one of th
 that changes an environment asks before it takes one of those.
 """
 
-import os
 import shutil
 from pathlib import Path
 
@@ -13,21 +12,14 @@ from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import complain, is_terminal
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
+from mpsbar.system.installed_pythons import list_active
 
 DEFAULT = _("default: the active environment's, else the first found with torch")
 
 
-def find_active() -> str | None:
-    """Finds the Python of the environment that was activated in this shell."""
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        if prefix := os.environ.get(variable):
-            return str(Path(prefix, "bin", "python"))
-    return None
-
-
 def find_all() -> list[str]:
     """Finds every Python: the active environment's first, then those in use."""
-    from mpsbar.cli.status import read_snapshot
+    from mpsbar import snapshot as read_snapshot
     from mpsbar.doctor.pythons import find_pythons
     from mpsbar.workers.environments import read_enabled
 
@@ -45,9 +37,9 @@ def choose_for_enable(given: str | None) -> str:
     """Chooses the one to connect; a person chooses if no environment is active."""
     if given is not None:
         return require_named(given)
-    if active := find_active():
+    if active := next(list_active(), None):
         return active
-    from mpsbar.cli.status import read_snapshot
+    from mpsbar import snapshot as read_snapshot
     from mpsbar.doctor.pythons import find_usable
     from mpsbar.workers.environments import read_enabled
 
@@ -72,7 +64,7 @@ def choose_for_disable(given: str | None) -> str:
 
     if given is not None:
         return require_named(given)
-    if active := find_active():
+    if active := next(list_active(), None):
         return active
     pythons = read_enabled()
     if not pythons:
@@ -101,7 +93,7 @@ def _choose(heading: str, pythons: list[str], how: str, question: str) -> str:
 
 def say_choice(python: str) -> None:
     """Says which Python was taken where none was named."""
-    if python == find_active():
+    if python == next(list_active(), None):
         text = _("mpsbar: used {python} (the active environment's); --python PATH for another")
     else:
         text = _(

@@ -60,8 +60,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _write(target: "Path") -> "Path":
+    from mpsbar import snapshot as read_snapshot
     from mpsbar.cli.doctor import make_doctor_report
-    from mpsbar.cli.status import read_snapshot
     from mpsbar.end_reader import read_all_ends
     from mpsbar.history.report.build import write_report
 

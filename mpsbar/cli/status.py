@@ -3,9 +3,10 @@
 import argparse
 import json
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
+from mpsbar import snapshot
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_pid, parse_seconds
@@ -83,26 +84,12 @@ def run(options: argparse.Namespace) -> int:
 
         return follow(options.pid, options.json, options.watch)
     if options.watch is None:
-        print(_render(read_snapshot(), options))
+        print(_render(snapshot(), options))
         return 0
     treat_signals_as_ctrl_c()
-    monitor = make_recorder()
-    try:
+    with closing(make_recorder()) as monitor:
         print_each(_watch(monitor, options), options.json)
-    finally:
-        monitor.close()
     return 0
-
-
-def read_snapshot() -> "Snapshot":
-    """One reading, which writes nothing."""
-    from mpsbar.monitor import Monitor
-
-    monitor = Monitor()
-    try:
-        return monitor.read_once()
-    finally:
-        monitor.close()
 
 
 def make_recorder() -> "Monitor":
@@ -180,11 +167,8 @@ def _show_line(text: str) -> int:
     if fields is None:
         from mpsbar.monitor import Monitor  # its import takes longer than all else
 
-        monitor = Monitor()
-        try:
+        with closing(Monitor()) as monitor:
             fields = build_fields(monitor.tick())
-        finally:
-            monitor.close()
         _write_fields(status_line_file(), fields)
     print(render_line(parsed, fields))
     return 0
