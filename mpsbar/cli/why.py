@@ -5,6 +5,7 @@ import json
 import time
 
 from mpsbar.cli import on_hosts
+from mpsbar.cli.arguments import parse_whole
 from mpsbar.cli.output import complain
 from mpsbar.core.naming import printable
 from mpsbar.language import _, ngettext
@@ -38,11 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_number(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= _MAX_ENDS:
-        raise argparse.ArgumentTypeError(
-            _("not a number from 1 to {most}: {text!r}").format(most=_MAX_ENDS, text=text)
-        )
-    return int(text)
+    return parse_whole(text, _MAX_ENDS, _("not a number from 1 to {most}: {text!r}"))
 
 
 def run(options: argparse.Namespace) -> int:

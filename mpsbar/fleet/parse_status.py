@@ -115,20 +115,21 @@ def parse_freed(line: bytes) -> list[Freed]:
 
 def parse_ends(line: bytes) -> list[EndInWords]:
     """The runs that `mpsbar why --json` printed, newest first."""
-    try:
-        answer: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        raise NotFromMpsbar(_("its answer is not JSON")) from None
+    answer = _load(line)
     if not isinstance(answer, list) or not all(isinstance(end, dict) for end in answer):
         raise NotFromMpsbar(_("its answer does not say how runs ended"))
     return list(_each(answer, _parse_end))
 
 
-def _parse_json(line: bytes) -> dict[str, Any]:
+def _load(line: bytes) -> Any:
     try:
-        answer: Any = json.loads(line)
+        return json.loads(line)
     except (ValueError, RecursionError):
         raise NotFromMpsbar(_("its answer is not JSON")) from None
+
+
+def _parse_json(line: bytes) -> dict[str, Any]:
+    answer = _load(line)
     if not isinstance(answer, dict) or "schema" not in answer:
         raise NotFromMpsbar(_("its answer is not a status"))
     if answer["schema"] != SCHEMA:
