@@ -9,6 +9,7 @@ from typing import Any
 
 from mpsbar.core.actions import AutoFreeRule, SetAutoFree
 from mpsbar.core.auto_free import Key
+from mpsbar.core.numbers import is_whole
 from mpsbar.system import paths
 from mpsbar.system.files import read_json_to_change, read_own_json, read_stamp, write_own_json
 from mpsbar.system.ownership import is_running
@@ -86,7 +87,7 @@ def _is_time(value: Any) -> bool:
 
 
 def _is_size(value: Any) -> bool:
-    return value is None or (type(value) is int and 0 <= value < _LARGEST)
+    return value is None or is_whole(value, _LARGEST)
 
 
 def _is_flag(value: Any) -> bool:

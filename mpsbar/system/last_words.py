@@ -24,6 +24,7 @@ from mpsbar.core.endings import LastWords, RaisedError
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks, parse_operations
 from mpsbar.core.naming import name_process, printable
+from mpsbar.core.numbers import is_number
 from mpsbar.core.verdicts import build_record, parse_record
 from mpsbar.system.files import read_bytes, read_json, replace_file
 
@@ -254,5 +255,4 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any, most: float) -> int | float | None:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < most
-    return value if good else None
+    return value if is_number(value, most) else None

@@ -8,6 +8,7 @@ from typing import Any
 from mpsbar.agent.frameworks import FRAMEWORKS
 from mpsbar.core.errors import UserError, reason_of
 from mpsbar.core.naming import printable
+from mpsbar.core.numbers import is_whole
 from mpsbar.language import _
 from mpsbar.system import paths
 from mpsbar.system.child_process import ChildAnswer, start_child
@@ -120,7 +121,7 @@ def parse_environment(python: str, answer: ChildAnswer) -> Environment:
 def _parse_version(value: Any) -> tuple[int, int] | None:
     if not isinstance(value, list | tuple) or len(value) != 2:
         return None
-    good = all(type(number) is int and 0 <= number < 1000 for number in value)
+    good = all(is_whole(number, 1000) for number in value)
     return (value[0], value[1]) if good else None
 
 
