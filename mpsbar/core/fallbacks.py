@@ -117,12 +117,7 @@ def parse_operations(value: Any) -> list[FallbackOperation]:
         if not isinstance(entry, list | tuple) or not 3 <= len(entry) <= 5:
             continue
         name, count, where, seconds, copied = (*entry, None, None)[:5]
-        if (
-            isinstance(name, str)
-            and name
-            and is_number(count, _MAX_NUMBER)
-            and isinstance(count, int)
-        ):
+        if isinstance(name, str) and name and is_whole(count, _MAX_NUMBER):
             found.append(
                 FallbackOperation(
                     _text(name), count, _text(where),
