@@ -1,7 +1,7 @@
 """Runs actions on a small pool of threads beside the ticks, each on its own connection."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
@@ -30,7 +30,6 @@ from mpsbar.workers.request import (
     ASK_SECONDS,
     cancel_free,
     find_tensors,
-    free_when_possible,
     free_worker,
     limit_worker,
 )
@@ -89,8 +88,9 @@ class ActionRunner:
                 raise RuntimeError("the monitor was closed")
             self.pending |= {action}
             self._wake(None)
+            names = self._latest().names  # a process that ends meanwhile has none later
             # Stop has threads of its own: it must not wait behind workers that hang.
-            return self._pool(isinstance(action, Stop)).submit(self._perform, action)
+            return self._pool(isinstance(action, Stop)).submit(self._perform, action, names)
 
     def cancel_probe(self) -> None:
         """Make a running probe end at once, with what it has measured so far."""
@@ -114,10 +114,12 @@ class ActionRunner:
             )
         return self._pools[is_for_stop]
 
-    def _perform(self, action: Asked) -> Any:
+    def _perform(self, action: Asked, names: Mapping[int, str]) -> Any:
         result: Any = None
         try:
             result = self._carry_out(action)
+            if isinstance(result, Freed | Limited):  # a worker that did not answer sent no name
+                result = replace(result, name=names.get(result.pid, result.name))
         finally:
             # The outcome first: no snapshot may show the action as neither pending nor ended.
             self._wake(result if isinstance(result, Outcome) else None)
@@ -128,24 +130,8 @@ class ActionRunner:
 
     def _carry_out(self, action: Asked) -> "Outcome | DoctorReport | Probe":
         match action:
-            case Free(pid, seconds, started, cause):
-                seconds = ASK_SECONDS if seconds is None else seconds
-                moment = None if cause is None else _AUTOMATIC_SECONDS
-                is_same = self._same_process(pid, started)
-                gpu_client = self.gpu_clients.get(pid)
-                freed = free_worker(pid, gpu_client, seconds, is_same, moment)
-                return replace(freed, cause=cause)
-            case FreeWhenPossible(pid, started):
-                is_same = self._same_process(pid, started)
-                return free_when_possible(pid, self.gpu_clients.get(pid), is_same=is_same)
-            case CancelFree(pid, started):
-                return cancel_free(pid, self._same_process(pid, started))
-            case Limit(pid, limit, started):
-                is_same = self._same_process(pid, started)
-                return limit_worker(pid, limit, self.gpu_clients.get(pid), is_same=is_same)
-            case FindTensors(pid, started):
-                is_same = self._same_process(pid, started)
-                return find_tensors(pid, self.gpu_clients.get(pid), is_same=is_same)
+            case Free() | FreeWhenPossible() | CancelFree() | Limit() | FindTensors():
+                return self._ask_worker(action)
             case Stop():
                 return stop(self._computer, action)
             case Connect(python):
@@ -156,6 +142,26 @@ class ActionRunner:
                 return self._inspect_pythons()
             case ProbeDtypes():
                 return self._probe()
+
+    def _ask_worker(
+        self, action: Free | FreeWhenPossible | CancelFree | Limit | FindTensors
+    ) -> Freed | Limited | Tensors:
+        pid, is_same = action.pid, self._same_process(action.pid, action.started)
+        gpu_client = self.gpu_clients.get(pid)
+        match action:
+            case Free(_, seconds, _, cause):
+                seconds = ASK_SECONDS if seconds is None else seconds
+                moment = None if cause is None else _AUTOMATIC_SECONDS
+                freed = free_worker(pid, gpu_client, seconds, is_same, moment)
+                return replace(freed, cause=cause)
+            case FreeWhenPossible():
+                return free_worker(pid, gpu_client, is_same=is_same, when_possible=True)
+            case CancelFree():
+                return cancel_free(pid, is_same)
+            case Limit():
+                return limit_worker(pid, action.limit, gpu_client, is_same)
+            case FindTensors():
+                return find_tensors(pid, gpu_client, is_same)
 
     def _same_process(self, pid: int, started: float | None) -> Callable[[], bool]:
         """Returns a check that the pid is still this process, for when a connection stands."""

@@ -20,7 +20,7 @@ from mpsbar.core.counters import Counter as AllocatorCounter
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation
 from mpsbar.core.findings import Advice, Level, Reason, Value
-from mpsbar.core.host_readings import RemoteEnd
+from mpsbar.core.host_readings import EndInWords
 from mpsbar.core.machine import DeliveryCheck, FootprintKind, IconCheck, Machine, Problem, Process
 from mpsbar.core.progress import RunProgress
 from mpsbar.core.snapshot import WorkerState
@@ -288,7 +288,7 @@ def build_why(s: Schemas) -> Schema:
 
 
 def build_why_hosts(s: Schemas) -> Schema:
-    return _of_hosts(s, {"problem": str | None, "ended": list[RemoteEnd]})
+    return _of_hosts(s, {"problem": str | None, "ended": list[EndInWords]})
 
 
 def build_free(s: Schemas) -> Schema:

@@ -34,7 +34,7 @@ FOLDERS: dict[str, set[str]] = {
     # Handed to a Python that has no mpsbar.
     "dtypes.compare": set(),
     "doctor": {
-        "language", "core", "system.child_answers", "system.child_process", "system.installed_pythons", "system.ownership", "system.paths",
+        "language", "core", "system.child_answers", "system.child_process", "system.installed_pythons", "system.paths",
         "system.waiting", "ui.status_table", "ui.text", "agent.frameworks", "agent.mps_support", "agent.secrets",
     },
     # mpsbar's check of itself tries every part of it.
@@ -64,6 +64,7 @@ FOLDERS: dict[str, set[str]] = {
     "cli": {
         "language", "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.process_table", "ui.status_table", "ui.text",
         "dtypes", "dtypes.compare", "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_reader", "desktop", "fleet",
+        "snapshot",  # of mpsbar/__init__.py
     },
     # `snapshot()` is for scripts that watch others; a worker never calls it by itself. `compare()` is imported when called.
     "__init__": {"agent", "core.snapshot", "dtypes.compare", "monitor"},

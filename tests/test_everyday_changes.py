@@ -151,7 +151,7 @@ def test_free_by_a_part_of_the_name(package):
     output = package.run("""
 import os
 os.environ["MPSBAR_REPLAY"] = "m1-8gb"
-from mpsbar.cli.status import read_snapshot
+from mpsbar import snapshot as read_snapshot
 from mpsbar.cli.targets import find_pids
 print(find_pids(["tune"], read_snapshot()))
 """)
@@ -165,7 +165,7 @@ def test_a_new_verb_of_the_command_line(package):
     package.write(
         "cli/held.py",
         """
-from mpsbar.cli.status import read_snapshot
+from mpsbar import snapshot as read_snapshot
 
 DESCRIPTION, EXAMPLES = "Prints what all workers hold.", ("mpsbar held",)
 

@@ -542,6 +542,22 @@ def test_a_free_before_the_monitor_is_no_event_and_one_before_the_first_reading_
     monitor.close()
 
 
+def test_an_outcome_has_the_name_that_was_shown_when_it_was_asked_for(
+    monitor, computer, monkeypatch
+):
+    """A worker that does not answer sends none, and one that has ended is on no snapshot."""
+
+    def end(pid, *_):
+        del computer.pids[pid]
+        monitor.tick()
+        return Freed(pid, str(pid), "gone")
+
+    monkeypatch.setattr("mpsbar.action_runner.free_worker", end)
+    assert monitor.tick().names == {2: "train2.py"}
+    assert monitor.perform(Free(2)).result(TIMEOUT).name == "train2.py"
+    assert monitor.latest.names == {}
+
+
 @pytest.mark.usefixtures("patient")
 def test_our_own_free_is_not_taken_for_anothers_while_its_answer_is_on_the_way(
     monitor, workers, monkeypatch

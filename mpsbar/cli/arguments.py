@@ -58,35 +58,35 @@ def explain_limit(is_running: bool) -> str:
     return " ".join(map(_, sentences))
 
 
-def parse_pid(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 2**31:
-        raise argparse.ArgumentTypeError(_("not a process ID: {text!r}").format(text=text))
+def parse_whole(text: str, most: int, complaint: str) -> int:
+    """A whole number from 1 to `most`."""
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= most:
+        raise argparse.ArgumentTypeError(complaint.format(text=text, most=most))
     return int(text)
 
 
-def parse_seconds(text: str) -> float:
+def parse_pid(text: str) -> int:
+    return parse_whole(text, 2**31 - 1, _("not a process ID: {text!r}"))
+
+
+def _parse_real(text: str, most: float, complaint: str) -> float:
+    """A number above 0, up to `most`."""
     try:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 < value <= 3600:
-        raise argparse.ArgumentTypeError(
-            _("not a number of seconds between 0 and 3600: {text!r}").format(text=text)
-        )
+    if not 0 < value <= most:
+        raise argparse.ArgumentTypeError(complaint.format(text=text))
     return value
+
+
+def parse_seconds(text: str) -> float:
+    return _parse_real(text, 3600, _("not a number of seconds between 0 and 3600: {text!r}"))
 
 
 def parse_moment(text: str) -> float:
     """Seconds since 1970."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 2**40:
-        raise argparse.ArgumentTypeError(
-            _("not a time in seconds since 1970: {text!r}").format(text=text)
-        )
-    return value
+    return _parse_real(text, 2**40, _("not a time in seconds since 1970: {text!r}"))
 
 
 def find_python(name: str) -> str:

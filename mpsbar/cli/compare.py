@@ -2,12 +2,11 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from mpsbar.cli.arguments import find_python
-from mpsbar.cli.output import INTERRUPTED, run_cancellable, show_progress
+from mpsbar.cli.output import INTERRUPTED, print_stderr, run_cancellable, show_progress
 from mpsbar.cli.python_choice import DEFAULT, find_all, refuse_python, say_choice
 from mpsbar.core.errors import UserError
 from mpsbar.language import _, ngettext
@@ -81,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         use_language(_, ngettext, width)
         print(render_text(result.data), end="")
     if result.ended == "cancelled":
-        print(_("mpsbar: cancelled; these dtypes were finished"), file=sys.stderr)
+        print_stderr(_("mpsbar: cancelled; these dtypes were finished"))
         return INTERRUPTED
     works = all(found["state"] == "works" for found in result.data["dtypes"].values())
     return 0 if works else 1

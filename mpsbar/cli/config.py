@@ -2,8 +2,8 @@
 
 import argparse
 import os
-import sys
 
+from mpsbar.cli.output import print_stderr
 from mpsbar.language import _
 
 DESCRIPTION = _(
@@ -81,7 +81,7 @@ def _print() -> int:
 
     loaded = read_settings()
     for complaint in loaded.complaints:
-        print(f"mpsbar: {complaint}", file=sys.stderr)
+        print_stderr(f"mpsbar: {complaint}")
     print(render_settings(loaded))
     return 0
 

@@ -2,14 +2,19 @@
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpsbar.cli.output import INTERRUPTED, run_cancellable, save_result, show_progress
-from mpsbar.cli.python_choice import complain, say_choice
+from mpsbar.cli.output import (
+    INTERRUPTED,
+    print_stderr,
+    run_cancellable,
+    save_result,
+    show_progress,
+)
+from mpsbar.cli.python_choice import report_failure, say_choice
 from mpsbar.language import _
 
 if TYPE_CHECKING:
@@ -39,13 +44,12 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
                     pattern=options.only
                 )
             )
-        return complain(probe, options)
+        return report_failure(probe, options)
     if options.python is None:
         say_choice(probe.python)
     if runner.problem is not None:
-        print(
-            _("mpsbar: couldn't save the results: {problem}").format(problem=runner.problem),
-            file=sys.stderr,
+        print_stderr(
+            _("mpsbar: couldn't save the results: {problem}").format(problem=runner.problem)
         )
     file, is_saved = save_result(lambda: write_deep_result(probe))
     if options.csv:
@@ -56,7 +60,7 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
         print(shorten_home(render_deep(probe, style, file, before), str(Path.home())))
     if probe.ended == "cancelled":
         if options.only is None and runner.problem is None:
-            print(_("mpsbar: run the same command again to continue"), file=sys.stderr)
+            print_stderr(_("mpsbar: run the same command again to continue"))
         return INTERRUPTED
     return 0 if is_saved and probe.ended == "ok" and not probe.find_news("worse") else 1
 

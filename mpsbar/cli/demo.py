@@ -9,12 +9,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
-from mpsbar.cli.output import HOME_AND_CLEAR
+from mpsbar.cli.output import HOME_AND_CLEAR, print_stderr
 from mpsbar.cli.top import run_terminal, why_no_terminal
 from mpsbar.core.errors import UserError
 from mpsbar.language import _, ngettext
@@ -75,16 +75,12 @@ def run(options: argparse.Namespace) -> int:
         "Starting {n} small worker: {names} …", "Starting {n} small workers: {names} …", len(plan)
     )
     print(text.format(n=len(plan), names=", ".join(plan)), flush=True)
-    monitor = Monitor(may_free=True)
-    try:
-        with started(plan) as processes:
-            if why_no_terminal() is None:
-                code = run_terminal(monitor, None)
-                print(_HINT)
-                return code
-            return _show(monitor, processes)
-    finally:
-        monitor.close()
+    with closing(Monitor(may_free=True)) as monitor, started(plan) as processes:
+        if why_no_terminal() is None:
+            code = run_terminal(monitor, None)
+            print(_HINT)
+            return code
+        return _show(monitor, processes)
 
 
 def _show_recorded(name: str) -> int:
@@ -102,12 +98,10 @@ def _show_recorded(name: str) -> int:
     monitor = Monitor(RecordedComputer(recording))
     if why_no_terminal() is None:
         return run_terminal(monitor, None)
-    try:
+    with closing(monitor):
         print(f"\n{build_menu(monitor.read_once())}\n", flush=True)
         if sys.stdout.isatty():
             _stay(monitor)
-    finally:
-        monitor.close()
     return 0
 
 
@@ -194,7 +188,7 @@ def _show(monitor: "Monitor", processes: "list[subprocess.Popen[bytes]]") -> int
     ours = {process.pid for process in processes}
     mine = [worker for worker in snapshot.workers if worker.pid in ours]
     if not mine:
-        print(_("mpsbar: couldn't reach any of the workers"), file=sys.stderr)
+        print_stderr(_("mpsbar: couldn't reach any of the workers"))
         return 1
     menu = build_menu(snapshot)
     print(f"\n{menu}\n")

@@ -1,11 +1,11 @@
 """mpsbar disable: take the agent's start-up out of an environment again."""
 
 import argparse
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from mpsbar.cli.output import print_stderr
 from mpsbar.cli.python_choice import choose_for_disable
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
@@ -44,7 +44,7 @@ def _disable_all() -> int:
         try:
             step()
         except UserError as problem:
-            print(f"mpsbar: {problem}", file=sys.stderr)
+            print_stderr(f"mpsbar: {problem}")
             code = 1
     return code
 

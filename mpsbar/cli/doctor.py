@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpsbar import __version__
+from mpsbar import snapshot as read_snapshot
 from mpsbar.cli.arguments import find_python
-from mpsbar.cli.output import show_progress
-from mpsbar.cli.status import read_snapshot
+from mpsbar.cli.output import print_stderr, show_progress
+from mpsbar.core.errors import reason_of
 from mpsbar.language import _
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.share and not options.self_test:
-        print(_("mpsbar: --share needs --self-test"), file=sys.stderr)
+        print_stderr(_("mpsbar: --share needs --self-test"))
         return 2
     if options.self_test:
         return _test_self(options)
@@ -105,11 +106,8 @@ def _write_readings(python: str | None, share: bool) -> None:
     try:
         file = write_readings(python)
     except OSError as error:
-        print(
-            _("mpsbar: couldn't write the readings: {problem}").format(
-                problem=error.strerror or error
-            ),
-            file=sys.stderr,
+        print_stderr(
+            _("mpsbar: couldn't write the readings: {problem}").format(problem=reason_of(error))
         )
         return
     print("\n" + say_readings(shorten_home(str(file), str(Path.home())), share))

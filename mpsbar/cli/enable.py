@@ -1,12 +1,12 @@
 """mpsbar enable: connect an environment's processes, without a change to their code."""
 
 import argparse
-import sys
 
 from mpsbar.agent import __version__
 from mpsbar.agent.frameworks import join_labels
+from mpsbar.cli.output import print_stderr
 from mpsbar.cli.python_choice import choose_for_enable
-from mpsbar.core.errors import UserError
+from mpsbar.core.errors import UserError, reason_of
 from mpsbar.language import _
 
 DESCRIPTION = _(
@@ -62,21 +62,19 @@ def _enable(python: str) -> int:
                 )
             )
         case "no_answer":
-            print(
+            print_stderr(
                 _(
                     "mpsbar: {environment} is enabled, but its agent did not answer; "
                     "{python} -v shows what its site module does"
-                ).format(environment=outcome.prefix, python=python),
-                file=sys.stderr,
+                ).format(environment=outcome.prefix, python=python)
             )
             return 1
     if not outcome.has_framework:
-        print(
+        print_stderr(
             _(
                 "mpsbar: neither {frameworks} is installed in {environment}: "
                 "nothing is shown until one is"
-            ).format(frameworks=join_labels(_("nor")), environment=outcome.prefix),
-            file=sys.stderr,
+            ).format(frameworks=join_labels(_("nor")), environment=outcome.prefix)
         )
     return 0
 
@@ -91,7 +89,7 @@ def _enable_jupyter() -> int:
         agent = copy_agent(data_folder()).parent
     except OSError as problem:
         raise UserError(
-            _("couldn't copy the agent: {problem}").format(problem=problem.strerror or problem)
+            _("couldn't copy the agent: {problem}").format(problem=reason_of(problem))
         ) from None
     path = jupyter.enable(agent)
     print(

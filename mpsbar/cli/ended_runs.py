@@ -1,15 +1,14 @@
 """How `mpsbar why` prints the runs that ended."""
 
 from dataclasses import asdict, replace
-from datetime import datetime
 from pathlib import Path
 
 from mpsbar.core.events import EndedProcess
+from mpsbar.core.host_readings import EndInWords
 from mpsbar.core.naming import is_called, printable
-from mpsbar.language import _
 from mpsbar.system.native_operations import read_native_operations
-from mpsbar.ui.text import endings, wording
-from mpsbar.ui.text.fallbacks import build_fallbacks, render_fallbacks
+from mpsbar.ui.text import endings
+from mpsbar.ui.text.fallbacks import build_fallbacks
 
 
 def choose(ends: list[EndedProcess], which: str | None) -> list[EndedProcess]:
@@ -24,30 +23,20 @@ def choose(ends: list[EndedProcess], which: str | None) -> list[EndedProcess]:
 
 
 def render(end: EndedProcess) -> str:
-    time = datetime.fromtimestamp(end.ended).astimezone()
-    when = _("{time:%a %d %b, %H:%M:%S}").format(time=time)
-    is_sure = end.was_seen or (end.verdict is not None and end.verdict.code != "unknown")
-    facts = [(_("ended {time}") if is_sure else _("last seen {time}")).format(time=when)]
-    if end.ran is not None:
-        facts.append(_("ran for {time}").format(time=wording.duration(end.ran)))
-    if end.peak is not None:
-        facts.append(_("peak {size}").format(size=wording.size(end.peak)))
-    lines = [
-        endings.say_verdict(end.verdict, end.name, end.how) + ".",
-        f"  {printable(end.name)} ({end.pid}), {', '.join(facts)}",
-    ]
-    if end.verdict is not None:
-        lines.append("  " + _("Certainty: {words}").format(words=endings.say_sureness(end.verdict)))
-        lines += [
-            "  " + _("Evidence: {words}").format(words=text)
-            for text in endings.say_basis(end.verdict)
-        ]
-        lines += [f"  → {step}" for step in endings.say_next_steps(end.verdict, end.name, end.pid)]
-        if end.verdict.fallbacks is not None:
-            home = str(Path.home())
-            shown = render_fallbacks(end.verdict.fallbacks, read_native_operations(), home=home)
-            lines += [f"  {line}" for line in shown]
-    return "\n".join(lines)
+    verdict, sentence = end.verdict, endings.say_verdict(end.verdict, end.name, end.how)
+    words = EndInWords(
+        end.pid, printable(end.name), sentence, end.ended, end.ran, end.peak, None, (), ()
+    )
+    if verdict is not None:
+        words = replace(
+            words,
+            sureness=endings.say_sureness(verdict),
+            evidence=tuple(endings.say_basis(verdict)),
+            next_steps=tuple(endings.say_next_steps(verdict, end.name, end.pid)),
+            fallbacks=verdict.fallbacks,
+        )
+    is_time_sure = end.was_seen or (verdict is not None and verdict.code != "unknown")
+    return endings.render_end(words, read_native_operations, str(Path.home()), is_time_sure)
 
 
 def build_json(end: EndedProcess) -> dict[str, object]:

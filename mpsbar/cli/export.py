@@ -1,12 +1,11 @@
 """mpsbar export: serve what mpsbar sees to Prometheus, until it is stopped."""
 
 import argparse
-import sys
 import threading
 from typing import TYPE_CHECKING
 
 from mpsbar.agent.frameworks import join_labels
-from mpsbar.cli.output import treat_signals_as_ctrl_c
+from mpsbar.cli.output import print_stderr, treat_signals_as_ctrl_c
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
 
@@ -153,6 +152,6 @@ def _write(file: "TextFile", failed: str) -> str:
         file.write()
     except UserError as complaint:
         if str(complaint) != failed:
-            print(f"mpsbar: {complaint}", file=sys.stderr)
+            print_stderr(f"mpsbar: {complaint}")
         return str(complaint)
     return ""

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from mpsbar.cli import on_hosts
@@ -93,13 +94,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _free(options: argparse.Namespace) -> "tuple[list[Freed], Snapshot]":
     """Free these workers, or every connected one, by the same action as a click in the menu."""
-    from dataclasses import replace
-
     from mpsbar.monitor import Monitor
     from mpsbar.system.waiting import wait_for_result
 
-    monitor = Monitor()
-    try:
+    with closing(Monitor()) as monitor:
         # Also for named pids: some agents do not know whether they hold the GPU, the scan does.
         snapshot = monitor.tick()
         wanted: dict[int, float | None] = {each.pid: each.started for each in snapshot.workers}
@@ -108,12 +106,7 @@ def _free(options: argparse.Namespace) -> "tuple[list[Freed], Snapshot]":
         if options.started is not None:
             wanted = {pid: _meant_start(pid, options.started) for pid in wanted}
         frees = [monitor.perform(_action(pid, at, options)) for pid, at in wanted.items()]
-        outcomes = [wait_for_result(free) for free in frees]
-        names = snapshot.names
-        named = [replace(each, name=names.get(each.pid, each.name)) for each in outcomes]
-        return named, snapshot
-    finally:
-        monitor.close()
+        return [wait_for_result(free) for free in frees], snapshot
 
 
 def _meant_start(pid: int, meant: float) -> float:

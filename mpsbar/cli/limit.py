@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from contextlib import closing
 
 from mpsbar.agent.frameworks import join_limitable
 from mpsbar.cli.arguments import explain_limit, parse_pid
@@ -35,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from dataclasses import asdict, replace
+    from dataclasses import asdict
 
     from mpsbar.core.actions import Limit
     from mpsbar.core.health import find_budget
@@ -43,8 +44,7 @@ def run(options: argparse.Namespace) -> int:
     from mpsbar.monitor import Monitor
     from mpsbar.system.waiting import wait_for_result
 
-    monitor = Monitor()
-    try:
+    with closing(Monitor()) as monitor:
         # Some agents do not know whether their process uses the GPU; the scan does.
         snapshot = monitor.read_once() if "%" in options.limit else monitor.tick()
         workers = tuple(worker for worker in snapshot.workers if worker.pid == options.pid)
@@ -55,9 +55,6 @@ def run(options: argparse.Namespace) -> int:
             options.refuse(str(complaint))
         started = workers[0].started if workers else None
         outcome = wait_for_result(monitor.perform(Limit(options.pid, limit, started)))
-        outcome = replace(outcome, name=snapshot.names.get(outcome.pid, outcome.name))
-    finally:
-        monitor.close()
     if options.json:
         print(json.dumps({"schema": 1, "limited": asdict(outcome)}))
     else:

@@ -4,6 +4,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from mpsbar.cli.output import print_stderr
 from mpsbar.language import _
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         login.open_login_settings()
     print(_words(status), file=sys.stdout if done else sys.stderr)
     if options.what == "on" and sys.platform == "darwin" and (why := draws_no_icon()):
-        print(f"mpsbar: {say_no_icon(why)}", file=sys.stderr)
+        print_stderr(f"mpsbar: {say_no_icon(why)}")
     return 0 if done else 1
 
 

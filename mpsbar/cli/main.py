@@ -10,8 +10,8 @@ from contextlib import nullcontext
 from mpsbar import __version__
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli.arguments import HelpFormatter, Parser, parse_seconds
-from mpsbar.cli.output import INTERRUPTED, use_plain_characters
-from mpsbar.core.errors import UserError
+from mpsbar.cli.output import INTERRUPTED, print_stderr, use_plain_characters
+from mpsbar.core.errors import UserError, reason_of
 from mpsbar.language import _, english
 
 BARS = ("memory", "gpu", "progress", "dot", "icon")  # as in core/settings, which is slow to import
@@ -67,20 +67,20 @@ def run(arguments: Sequence[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except UserError as complaint:
-        print(f"mpsbar: {complaint}", file=sys.stderr)
+        print_stderr(f"mpsbar: {complaint}")
         return 1
     except OSError as problem:
         if is_debugging():
             _print_traceback()
         named = f"{problem.filename}: " if problem.filename else ""
-        print(f"mpsbar: {named}{problem.strerror or problem}", file=sys.stderr)
+        print_stderr(f"mpsbar: {named}{reason_of(problem)}")
         return 1
     except Exception as error:  # noqa: BLE001 - no traceback reaches the user
         if is_debugging():
             _print_traceback()
         else:
             text = _("mpsbar: internal error: {problem} (MPSBAR_DEBUG=1 shows where)")
-            print(text.format(problem=f"{type(error).__name__}: {error}"), file=sys.stderr)
+            print_stderr(text.format(problem=f"{type(error).__name__}: {error}"))
         return 1
     return code
 

@@ -6,11 +6,17 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mpsbar.cli.output import is_coloured, line_width, print_each, treat_signals_as_ctrl_c
+from mpsbar.cli.output import (
+    is_coloured,
+    line_width,
+    print_each,
+    print_stderr,
+    treat_signals_as_ctrl_c,
+)
 from mpsbar.core.errors import UserError
 from mpsbar.language import _, ngettext
 
@@ -18,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from mpsbar.core.actions import Freed
-    from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
+    from mpsbar.core.host_readings import EndInWords, HostProblem, HostReading
     from mpsbar.fleet.hosts import Hosts
     from mpsbar.fleet.questions import Questions
 
@@ -90,10 +96,19 @@ def free(names: list[str], options: argparse.Namespace) -> int:
     from mpsbar.fleet.parse_status import parse_freed
 
     with asking(options) as questions:
-        words, seconds = _free_words(options), _ONCE_SECONDS + options.timeout
+        more = ["--timeout", f"{options.timeout:g}"]
+        if options.when_possible:
+            more.append("--when-possible")
+        if options.cancel:
+            more.append("--cancel")
+        targets = None if options.all else dict.fromkeys(options.targets)
+        words, seconds = (
+            _free_words(targets, options.started, more),
+            _ONCE_SECONDS + options.timeout,
+        )
         found = _ask_each(names, options, questions, words, parse_freed, seconds)
     if options.json:
-        print(json.dumps({"schema": 1, "hosts": {h: _freed_json(f) for h, f in found.items()}}))
+        _print_json("freed", found)
     else:
         for line in _say_freed(found):
             print(line)
@@ -110,7 +125,7 @@ def why(names: list[str], options: argparse.Namespace) -> int:
     with asking(options) as questions:
         found = ask_ends(names, options, questions, options.which, options.number)
     if options.json:
-        print(json.dumps({"schema": 1, "hosts": {h: _ends_json(e) for h, e in found.items()}}))
+        _print_json("ended", found)
     else:
         from mpsbar.history.retention import KEEP_DAYS
         from mpsbar.system.native_operations import read_native_operations
@@ -130,7 +145,7 @@ def ask_ends(
     questions: "Questions | None",
     which: str | None,
     number: int,
-) -> "dict[str, list[RemoteEnd] | HostProblem]":
+) -> "dict[str, list[EndInWords] | HostProblem]":
     from mpsbar.fleet.parse_status import parse_ends
 
     words = ["why", "--json", "--number", str(number), *([] if which is None else ["--", which])]
@@ -154,32 +169,28 @@ def ask_statuses(
     ]
 
 
-def _free_words(options: argparse.Namespace) -> list[str]:
-    words = ["free", "--json", "--timeout", f"{options.timeout:g}"]
-    if options.when_possible:
-        words.append("--when-possible")
-    if options.cancel:
-        words.append("--cancel")
-    if options.started is not None:
-        words += ["--started", repr(options.started)]
-    targets = [str(target) for target in dict.fromkeys(options.targets)]
-    return [*words, "--all"] if options.all else [*words, "--", *targets]
+def _free_words(
+    targets: Iterable[object] | None, started: float | None, more: Sequence[str] = ()
+) -> list[str]:
+    """The command that frees these processes on a host; None: all."""
+    words = ["free", "--json", *more]
+    if started is not None:
+        words += ["--started", repr(started)]
+    return [*words, "--all"] if targets is None else [*words, "--", *map(str, targets)]
 
 
-def _freed_json(outcomes: "list[Freed] | HostProblem") -> dict[str, Any]:
+def _print_json(key: str, found: "Mapping[str, Sequence[Any] | HostProblem]") -> None:
     from dataclasses import asdict
 
-    if not isinstance(outcomes, list):
-        return {"problem": outcomes.text, "freed": []}
-    return {"problem": None, "freed": [asdict(outcome) for outcome in outcomes]}
+    from mpsbar.core.host_readings import HostProblem
 
-
-def _ends_json(ends: "list[RemoteEnd] | HostProblem") -> dict[str, Any]:
-    from dataclasses import asdict
-
-    if not isinstance(ends, list):
-        return {"problem": ends.text, "ended": []}
-    return {"problem": None, "ended": [asdict(end) for end in ends]}
+    hosts = {
+        host: {"problem": answer.text, key: []}
+        if isinstance(answer, HostProblem)
+        else {"problem": None, key: [asdict(each) for each in answer]}
+        for host, answer in found.items()
+    }
+    print(json.dumps({"schema": 1, "hosts": hosts}))
 
 
 def _say_freed(found: "dict[str, list[Freed] | HostProblem]") -> "Iterator[str]":
@@ -282,9 +293,7 @@ def _free_from_screen(
     from mpsbar.fleet.parse_status import parse_freed
     from mpsbar.fleet.ssh import build_command
 
-    words = ["free", "--json", "--all" if pid is None else str(pid)]
-    if started is not None:
-        words += ["--started", repr(started)]
+    words = _free_words(None if pid is None else [pid], started)
     socket = questions.socket_of(host) if questions else None
     command = build_command(host, words, options.ssh, socket)
     found = ask_hosts({host: command}, parse_freed, 2 * _ONCE_SECONDS)
@@ -329,7 +338,7 @@ def _let_ask(hosts: "Hosts", questions: "Questions | None") -> bool:
 def _ask(host: str, questions: "Questions | None") -> bool:
     if questions is None:
         return False
-    print(_("mpsbar: connecting to {host}").format(host=host), file=sys.stderr, flush=True)
+    print_stderr(_("mpsbar: connecting to {host}").format(host=host))
     return questions.ask(host)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeVar
 
+from mpsbar.core.errors import reason_of
 from mpsbar.language import _
 
 HOME_AND_CLEAR = "\x1b[H\x1b[2J"
@@ -49,6 +50,11 @@ def is_coloured() -> bool:
 def line_width() -> int:
     """Cells of a line: the terminal's, or $COLUMNS; in a pipe 80."""
     return shutil.get_terminal_size().columns
+
+
+def print_stderr(text: str) -> None:
+    """Print what went wrong, or is worth knowing beside the output, on stderr."""
+    print(text, file=sys.stderr)
 
 
 def show_progress(text: str) -> None:
@@ -103,10 +109,8 @@ def save_result(write: Callable[[], Path | None]) -> tuple[str | None, bool]:
     try:
         file = write()
     except OSError as error:
-        text = error.strerror or str(error)
-        print(
-            _("mpsbar: couldn't save the result: {problem}").format(problem=text), file=sys.stderr
-        )
+        text = reason_of(error)
+        print_stderr(_("mpsbar: couldn't save the result: {problem}").format(problem=text))
         return None, False
     return (None if file is None else str(file)), True
 

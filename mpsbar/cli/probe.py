@@ -7,16 +7,17 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpsbar import snapshot as read_snapshot
 from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import (
     INTERRUPTED,
     is_coloured,
+    print_stderr,
     run_cancellable,
     save_result,
     show_progress,
 )
-from mpsbar.cli.python_choice import DEFAULT, complain, say_choice
-from mpsbar.cli.status import read_snapshot
+from mpsbar.cli.python_choice import DEFAULT, report_failure, say_choice
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
 
@@ -97,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     _check_moment(snapshot, options.force)
     probe = _probe(_find_pythons(snapshot, options), options)
     if not probe.cells:
-        return complain(probe, options)
+        return report_failure(probe, options)
     if options.python is None:
         say_choice(probe.python)
     last = find_last(probe)
@@ -122,7 +123,7 @@ def _check_moment(snapshot: "Snapshot", force: bool) -> None:
             raise UserError(
                 _("{objection}; use --force to run it anyway").format(objection=objection.text)
             )
-        print(f"mpsbar: {objection.text}", file=sys.stderr)
+        print_stderr(f"mpsbar: {objection.text}")
 
 
 def _check_options(options: argparse.Namespace) -> None:

@@ -5,17 +5,16 @@ that changes an environment asks before it takes one of those.
 """
 
 import argparse
-import os
 import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli.arguments import find_python
-from mpsbar.cli.output import INTERRUPTED, is_terminal
+from mpsbar.cli.output import INTERRUPTED, is_terminal, print_stderr
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
+from mpsbar.system.installed_pythons import list_active
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Probe
@@ -24,17 +23,9 @@ if TYPE_CHECKING:
 DEFAULT = _("default: the active environment's, else the first found with torch")
 
 
-def find_active() -> str | None:
-    """Finds the Python of the environment that was activated in this shell."""
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        if prefix := os.environ.get(variable):
-            return str(Path(prefix, "bin", "python"))
-    return None
-
-
 def find_all() -> list[str]:
     """Finds every Python: the active environment's first, then those in use."""
-    from mpsbar.cli.status import read_snapshot
+    from mpsbar import snapshot as read_snapshot
     from mpsbar.doctor.pythons import find_pythons
     from mpsbar.workers.environments import read_enabled
 
@@ -52,9 +43,9 @@ def choose_for_enable(given: str | None) -> str:
     """Chooses the one to connect; a person chooses if no environment is active."""
     if given is not None:
         return require_named(given)
-    if active := find_active():
+    if active := next(list_active(), None):
         return active
-    from mpsbar.cli.status import read_snapshot
+    from mpsbar import snapshot as read_snapshot
     from mpsbar.doctor.pythons import find_usable
     from mpsbar.workers.environments import read_enabled
 
@@ -79,7 +70,7 @@ def choose_for_disable(given: str | None) -> str:
 
     if given is not None:
         return require_named(given)
-    if active := find_active():
+    if active := next(list_active(), None):
         return active
     pythons = read_enabled()
     if not pythons:
@@ -108,22 +99,22 @@ def _choose(heading: str, pythons: list[str], how: str, question: str) -> str:
 
 def say_choice(python: str) -> None:
     """Says which Python was taken where none was named."""
-    if python == find_active():
+    if python == next(list_active(), None):
         text = _("mpsbar: used {python} (the active environment's); --python PATH for another")
     else:
         text = _(
             "mpsbar: used {python} (the first found that could be used); --python PATH for another"
         )
-    print(text.format(python=_short(python)), file=sys.stderr)
+    print_stderr(text.format(python=_short(python)))
 
 
-def complain(probe: "Probe | DeepProbe", options: argparse.Namespace) -> int:
+def report_failure(probe: "Probe | DeepProbe", options: argparse.Namespace) -> int:
     """Says why a probe measured nothing; returns the exit code if it was cancelled."""
     from mpsbar.dtypes.text import say_end
 
     if probe.ended != "cancelled":
         refuse_python(options, probe.ended, say_end(probe))
-    print(_("mpsbar: cancelled before anything was measured"), file=sys.stderr)
+    print_stderr(_("mpsbar: cancelled before anything was measured"))
     return INTERRUPTED
 
 

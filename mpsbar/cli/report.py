@@ -1,11 +1,11 @@
 """mpsbar report: everything on one page, written to a file and, if asked, opened."""
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from mpsbar.cli import on_hosts
-from mpsbar.core.errors import UserError
+from mpsbar.cli.output import print_stderr
+from mpsbar.core.errors import UserError, reason_of
 from mpsbar.language import _
 
 if TYPE_CHECKING:
@@ -50,20 +50,18 @@ def run(options: argparse.Namespace) -> int:
         file = _write_of_hosts(hosts, options, target) if hosts else _write(target)
     except OSError as error:
         raise UserError(
-            _("couldn't write {file}: {problem}").format(
-                file=target, problem=error.strerror or error
-            )
+            _("couldn't write {file}: {problem}").format(file=target, problem=reason_of(error))
         ) from error
     print(file)
     if options.open and not open_file(file):
-        print(_("mpsbar: couldn't open it; open it in a browser yourself"), file=sys.stderr)
+        print_stderr(_("mpsbar: couldn't open it; open it in a browser yourself"))
         return 1
     return 0
 
 
 def _write(target: "Path") -> "Path":
+    from mpsbar import snapshot as read_snapshot
     from mpsbar.cli.doctor import make_doctor_report
-    from mpsbar.cli.status import read_snapshot
     from mpsbar.end_reader import read_all_ends
     from mpsbar.history.report.build import write_report
 
@@ -82,5 +80,5 @@ def _write_of_hosts(hosts: list[str], options: argparse.Namespace, target: "Path
         ends = on_hosts.ask_ends(answered, options, questions, None, _MAX_ENDS)
     for reading in readings:
         if reading.status is None:
-            print(f"mpsbar: {reading.host}: {say_silence(reading)}", file=sys.stderr)
+            print_stderr(f"mpsbar: {reading.host}: {say_silence(reading)}")
     return write_hosts_report(readings, ends, target)

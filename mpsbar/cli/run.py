@@ -10,7 +10,8 @@ from typing import NoReturn
 
 from mpsbar.agent.frameworks import join_labels, join_limitable
 from mpsbar.cli.arguments import explain_limit
-from mpsbar.core.errors import UserError
+from mpsbar.cli.output import print_stderr
+from mpsbar.core.errors import UserError, reason_of
 from mpsbar.language import _
 
 _NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as a shell says it
@@ -97,7 +98,7 @@ def run(options: argparse.Namespace) -> int:
     if not command:
         options.refuse(_("no command given; for example: mpsbar run python train.py"))
     if reason := why_not_connected(command, os.environ):
-        print(_("mpsbar: not connected: {reason}").format(reason=reason), file=sys.stderr)
+        print_stderr(_("mpsbar: not connected: {reason}").format(reason=reason))
     environ = _build_environment()
     if options.limit is not None:
         environ |= _limit(options)
@@ -110,14 +111,11 @@ def run(options: argparse.Namespace) -> int:
             return run(command, environ, options.summary_json)
         _become(command, environ)
     except FileNotFoundError:
-        print(
-            _("mpsbar run: {command}: command not found").format(command=command[0]),
-            file=sys.stderr,
-        )
+        print_stderr(_("mpsbar run: {command}: command not found").format(command=command[0]))
         return _NOT_FOUND
     except OSError as problem:
         advice = f"; mpsbar run python {command[0]} …" if Path(command[0]).suffix == ".py" else ""
-        print(f"mpsbar run: {command[0]}: {problem.strerror}{advice}", file=sys.stderr)
+        print_stderr(f"mpsbar run: {command[0]}: {problem.strerror}{advice}")
         return _NOT_EXECUTABLE
 
 
@@ -148,16 +146,13 @@ def _limit(options: argparse.Namespace) -> Mapping[str, str]:
     limited = limit_environment(os.environ, limit, budget)
     if limited.kept:
         kept = _(" and ").join(f"{name}={os.environ[name]}" for name in limited.kept)
-        print(
+        print_stderr(
             _("mpsbar: {kept} is already set, so --limit does not apply to PyTorch").format(
                 kept=kept
-            ),
-            file=sys.stderr,
+            )
         )
     elif not limited.has_budget:
-        print(
-            _("mpsbar: PyTorch is not limited: Metal's budget is not known here"), file=sys.stderr
-        )
+        print_stderr(_("mpsbar: PyTorch is not limited: Metal's budget is not known here"))
     return limited.variables
 
 
@@ -168,10 +163,9 @@ def _build_environment() -> dict[str, str]:
     try:
         site = find_site()
     except OSError as problem:
-        reason = problem.strerror or problem
-        print(
-            _("mpsbar: not connected: couldn't copy the agent: {reason}").format(reason=reason),
-            file=sys.stderr,
+        reason = reason_of(problem)
+        print_stderr(
+            _("mpsbar: not connected: couldn't copy the agent: {reason}").format(reason=reason)
         )
         return dict(os.environ)
     return build_environment(os.environ, site)

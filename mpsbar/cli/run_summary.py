@@ -2,7 +2,6 @@
 
 import json
 import shutil
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +10,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mpsbar.cli.output import print_stderr
 from mpsbar.cli.run_usage import Collector, Usage
 from mpsbar.core.end_evidence import build_evidence, will_be_reported
 from mpsbar.core.endings import EndEvidence, LastWords
+from mpsbar.core.errors import reason_of
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import Fallbacks, merge_operations
 from mpsbar.core.naming import name_process
@@ -51,11 +52,8 @@ def run_explained(command: Sequence[str], environ: Mapping[str, str], json_file:
     try:
         place = tempfile.TemporaryDirectory(prefix="mpsbar-explain-", ignore_cleanup_errors=True)
     except OSError as problem:
-        print(
-            _("mpsbar: can't count CPU fallbacks: {problem}").format(
-                problem=problem.strerror or problem
-            ),
-            file=sys.stderr,
+        print_stderr(
+            _("mpsbar: can't count CPU fallbacks: {problem}").format(problem=reason_of(problem))
         )
         return run(command, environ, json_file)
     with place as folder:
@@ -79,7 +77,7 @@ def run(
     explanation = None if explain is None else explain()
     if explanation is not None:
         for line in explanation.stderr:
-            print(line, file=sys.stderr)
+            print_stderr(line)
         for pid, counted in explanation.by_process.items():
             complete_fallbacks(pid, end.began, counted)
     found = (
@@ -100,16 +98,16 @@ def run(
         except OSError as problem:
             _report_unwritten(json_file, problem)
     else:
-        print(render_summary(summary), file=sys.stderr)
+        print_stderr(render_summary(summary))
         if found is not None:
             lines = render_fallbacks(found, read_native_operations(), str(Path.cwd()))
-            print("\n".join(f"  {line}" for line in lines), file=sys.stderr)
+            print_stderr("\n".join(f"  {line}" for line in lines))
     return exit_like(end.status)
 
 
 def _report_unwritten(file: str, problem: OSError) -> None:
     text = _("mpsbar: couldn't write {file}: {problem}")
-    print(text.format(file=file, problem=problem.strerror or problem), file=sys.stderr)
+    print_stderr(text.format(file=file, problem=reason_of(problem)))
 
 
 def name_command(command: Sequence[str]) -> str:

@@ -9,7 +9,7 @@ from logging import Logger
 
 from mpsbar import __version__
 from mpsbar.cli import status, top
-from mpsbar.cli.output import is_terminal
+from mpsbar.cli.output import is_terminal, print_stderr
 from mpsbar.core.errors import UserError
 from mpsbar.core.findings import Reason
 from mpsbar.desktop.icon_visibility import draws_no_icon, has_gui_session
@@ -22,7 +22,7 @@ def run(options: argparse.Namespace) -> int:
     if why is None:
         return run_menubar(options)
     if why not in ("no_mac", "no_screen"):  # where nobody expects an icon
-        print(f"mpsbar: {say_no_icon(why)}", file=sys.stderr)
+        print_stderr(f"mpsbar: {say_no_icon(why)}")
     if is_terminal():
         options.every = options.interval
         return top.run(options)
@@ -57,7 +57,7 @@ def run_menubar(options: argparse.Namespace) -> int:
     loaded = read_settings({k: v for k, v in flags.items() if v is not None}, repair=True)
     for complaint in loaded.complaints:
         log.warning("%s", complaint)
-        print(f"mpsbar: {complaint}", file=sys.stderr)
+        print_stderr(f"mpsbar: {complaint}")
     threading.Thread(
         target=_refresh_agents, args=(log,), name="mpsbar-refresh", daemon=True
     ).start()

@@ -2,14 +2,21 @@
 
 import argparse
 import json
-import sys
 import time
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
+from mpsbar import snapshot
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_pid, parse_seconds
-from mpsbar.cli.output import is_coloured, line_width, print_each, treat_signals_as_ctrl_c
+from mpsbar.cli.output import (
+    is_coloured,
+    line_width,
+    print_each,
+    print_stderr,
+    treat_signals_as_ctrl_c,
+)
 from mpsbar.language import _
 
 if TYPE_CHECKING:
@@ -83,26 +90,12 @@ def run(options: argparse.Namespace) -> int:
 
         return follow(options.pid, options.json, options.watch)
     if options.watch is None:
-        print(_render(read_snapshot(), options))
+        print(_render(snapshot(), options))
         return 0
     treat_signals_as_ctrl_c()
-    monitor = make_recorder()
-    try:
+    with closing(make_recorder()) as monitor:
         print_each(_watch(monitor, options), options.json)
-    finally:
-        monitor.close()
     return 0
-
-
-def read_snapshot() -> "Snapshot":
-    """One reading, which writes nothing."""
-    from mpsbar.monitor import Monitor
-
-    monitor = Monitor()
-    try:
-        return monitor.read_once()
-    finally:
-        monitor.close()
 
 
 def make_recorder() -> "Monitor":
@@ -123,7 +116,7 @@ def make_recorder() -> "Monitor":
 def _complain(reason: "Reason") -> None:
     from mpsbar.ui.text.startup import say_history
 
-    print(f"mpsbar: {say_history(reason)}", file=sys.stderr)
+    print_stderr(f"mpsbar: {say_history(reason)}")
 
 
 def _watch(monitor: "Monitor", options: argparse.Namespace) -> "Iterator[str]":
@@ -180,11 +173,8 @@ def _show_line(text: str) -> int:
     if fields is None:
         from mpsbar.monitor import Monitor  # its import takes longer than all else
 
-        monitor = Monitor()
-        try:
+        with closing(Monitor()) as monitor:
             fields = build_fields(monitor.tick())
-        finally:
-            monitor.close()
         _write_fields(status_line_file(), fields)
     print(render_line(parsed, fields))
     return 0
@@ -192,26 +182,20 @@ def _show_line(text: str) -> int:
 
 def _read_fields(path: "Path") -> dict[str, str] | None:
     """None if there are none, or they are old, or not ours."""
-    from mpsbar.system import files
+    from mpsbar.system.files import read_own_json
     from mpsbar.ui.text.status_line import FIELDS
 
-    try:
-        if not files.is_usable(path):
-            return None
-        record: Any = json.loads(files.read_bytes(path, _MAX_LINE_BYTES))
+    def parse(record: Any) -> dict[str, str] | None:
         age = time.time() - float(record["time"])
         fields = {str(name): str(value) for name, value in record["fields"].items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        return None
-    # A clock that was set back makes a file from the future: it is old, too.
-    return fields if 0 <= age <= _FRESH_SECONDS and fields.keys() == FIELDS.keys() else None
+        # A clock that was set back makes a file from the future: it is old, too.
+        return fields if 0 <= age <= _FRESH_SECONDS and fields.keys() == FIELDS.keys() else None
+
+    return read_own_json(path, _MAX_LINE_BYTES, parse)
 
 
 def _write_fields(path: "Path", fields: dict[str, str]) -> None:
-    from mpsbar.system import files
+    from mpsbar.system.files import write_own_json
 
-    record = {"time": time.time(), "fields": fields}
-    try:
-        files.replace_own_file(path, json.dumps(record).encode())
-    except OSError:
-        return  # the next one reads for itself
+    with suppress(OSError):  # the next one reads for itself
+        write_own_json(path, {"time": time.time(), "fields": fields})

@@ -1,10 +1,10 @@
 """Which processes a command means, by PID or by name, and what became of one of them."""
 
 import argparse
-import sys
 from typing import TYPE_CHECKING
 
 from mpsbar.cli.arguments import parse_pid
+from mpsbar.cli.output import print_stderr
 from mpsbar.core.errors import UserError
 from mpsbar.core.naming import is_called
 from mpsbar.language import _
@@ -52,7 +52,7 @@ def _names_of(worker: "Worker", snapshot: "Snapshot") -> tuple[str, ...]:
 def print_outcome(outcome: "Freed | Limited", sentence: str, snapshot: "Snapshot") -> None:
     """What became of one process; on stderr, if there is no such process that is connected."""
     if outcome.state == "gone":
-        print(f"{outcome.pid}: {_say_why_not_connected(outcome.pid, snapshot)}", file=sys.stderr)
+        print_stderr(f"{outcome.pid}: {_say_why_not_connected(outcome.pid, snapshot)}")
         return
     name = "" if outcome.name == str(outcome.pid) else f" {outcome.name}"
     print(f"{outcome.pid}{name}: {sentence}")

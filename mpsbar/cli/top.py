@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mpsbar.agent.frameworks import join_labels
 from mpsbar.cli import on_hosts, status
 from mpsbar.cli.arguments import parse_seconds
-from mpsbar.cli.output import is_terminal
+from mpsbar.cli.output import is_terminal, print_stderr
 from mpsbar.language import _
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         from mpsbar.ui.text import startup
 
         words = startup.why_no_terminal(why, how_installed(), sys.executable)
-        print(f"mpsbar: {words}", file=sys.stderr)
+        print_stderr(f"mpsbar: {words}")
         return status.run(options)
     from mpsbar.history.recorder import Recorder
     from mpsbar.monitor import Monitor

@@ -2,10 +2,11 @@
 
 import argparse
 import json
-import sys
 import time
 
 from mpsbar.cli import on_hosts
+from mpsbar.cli.arguments import parse_whole
+from mpsbar.cli.output import print_stderr
 from mpsbar.core.naming import printable
 from mpsbar.language import _, ngettext
 
@@ -38,11 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _parse_number(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= _MAX_ENDS:
-        raise argparse.ArgumentTypeError(
-            _("not a number from 1 to {most}: {text!r}").format(most=_MAX_ENDS, text=text)
-        )
-    return int(text)
+    return parse_whole(text, _MAX_ENDS, _("not a number from 1 to {most}: {text!r}"))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -56,14 +53,14 @@ def run(options: argparse.Namespace) -> int:
     found = choose(read_all_ends(time.time(), problems.append), options.which)
     for problem in problems:
         text = _("mpsbar: the history can't be read, so runs may be missing here: {problem}")
-        print(text.format(problem=printable(problem)), file=sys.stderr)
+        print_stderr(text.format(problem=printable(problem)))
     shown = found[: options.number]
     if options.json:
         print(json.dumps([build_json(end) for end in shown]))
         return 0 if shown else 1
     if not shown:
         if not problems:
-            print(_say_nothing(options.which, KEEP_DAYS), file=sys.stderr)
+            print_stderr(_say_nothing(options.which, KEEP_DAYS))
         return 1
     print("\n\n".join(render(end) for end in shown))
     if len(found) > len(shown):

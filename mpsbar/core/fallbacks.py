@@ -1,6 +1,5 @@
 """Operations that ran on the CPU because MPS lacks them, and torch's own log of them. Pure."""
 
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,6 +7,7 @@ from typing import Any, TypeVar
 
 from mpsbar.agent.secrets import mask
 from mpsbar.core.naming import printable
+from mpsbar.core.numbers import is_number, is_whole
 
 _UNITS = {"bytes": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "KiB": 1 << 10,
           "MiB": 1 << 20, "GiB": 1 << 30}  # fmt: skip
@@ -117,12 +117,12 @@ def parse_operations(value: Any) -> list[FallbackOperation]:
         if not isinstance(entry, list | tuple) or not 3 <= len(entry) <= 5:
             continue
         name, count, where, seconds, copied = (*entry, None, None)[:5]
-        if isinstance(name, str) and name and _is_number(count) and isinstance(count, int):
+        if isinstance(name, str) and name and is_whole(count, _MAX_NUMBER):
             found.append(
                 FallbackOperation(
                     _text(name), count, _text(where),
-                    float(seconds) if _is_number(seconds) else None,
-                    int(copied) if _is_number(copied) else None,
+                    float(seconds) if is_number(seconds, _MAX_NUMBER) else None,
+                    int(copied) if is_number(copied, _MAX_NUMBER) else None,
                 )
             )  # fmt: skip
     return found
@@ -142,11 +142,6 @@ def parse_fallbacks(value: Any) -> Fallbacks | None:
         return None
     flags = [value.get(name) is True for name in ("is_profiled", "is_complete", "is_counted")]
     return Fallbacks(operations, _text(value.get("torch"))[:40] or None, *flags)
-
-
-def _is_number(value: Any) -> bool:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return is_number and math.isfinite(value) and 0 <= value < _MAX_NUMBER
 
 
 def _text(value: Any) -> str:

@@ -15,8 +15,8 @@ class RemoteStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteEnd:
-    """A run that ended there, in the words of that host, safe to show."""
+class EndInWords:
+    """A run that ended, in words that are safe to show: of another host, in its own."""
 
     pid: int
     name: str

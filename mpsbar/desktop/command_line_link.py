@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from mpsbar.core.errors import reason_of
 from mpsbar.desktop.bundle import judge_place, read_bundle
 from mpsbar.system.files import make_folders, read_bytes
 
@@ -79,7 +80,7 @@ def install(tool: str, folder: str) -> Link:
     except PermissionError as error:
         return Link("not_allowed", path, tool, detail=error.strerror or "")
     except OSError as error:
-        return Link("failed", path, tool, detail=error.strerror or str(error))
+        return Link("failed", path, tool, detail=reason_of(error))
     if state != "foreign" and Path(folder).name == "bin":
         _link_shell_files(Path(tool).parents[1], Path(folder).parent)
     return Link(state, path, tool, _is_on_path(folder))

@@ -1,7 +1,6 @@
 """Checks whether macOS draws our icon in the menu bar; macOS reports nothing when it does not."""
 
 import ctypes
-import json
 import platform
 import sys
 import time
@@ -12,7 +11,7 @@ from mpsbar.core.machine import IconCheck
 from mpsbar.core.naming import printable
 from mpsbar.desktop.bundle import read_bundle
 from mpsbar.system import paths
-from mpsbar.system.files import is_usable, read_bytes, replace_own_file
+from mpsbar.system.files import read_own_json, write_own_json
 
 CORE_GRAPHICS = "/System/Library/Frameworks/CoreGraphics.framework/CoreGraphics"
 CORE_FOUNDATION = "/System/Library/Frameworks/CoreFoundation.framework/CoreFoundation"
@@ -146,17 +145,15 @@ _MAX_BYTES = 10_000
 
 def write_icon(check: IconCheck) -> None:
     """Stores the result for `mpsbar doctor`. Raises OSError."""
-    replace_own_file(paths.icon_file(), json.dumps({"schema": 1, **asdict(check)}).encode())
+    write_own_json(paths.icon_file(), {"schema": 1, **asdict(check)})
 
 
 def read_icon() -> IconCheck | None:
     """Returns None if the icon was never checked, or the result cannot be read."""
-    if not is_usable(paths.icon_file()):
-        return None
-    try:
-        stored = json.loads(read_bytes(paths.icon_file(), _MAX_BYTES))
-        time.localtime(stored["time"])  # ValueError, OverflowError: no clock shows that
-        doubt = None if stored["doubt"] is None else printable(str(stored["doubt"]), 40)
-        return IconCheck(float(stored["time"]), doubt, printable(str(stored["details"]), 500))
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-        return None
+    return read_own_json(paths.icon_file(), _MAX_BYTES, _parse_icon)
+
+
+def _parse_icon(stored: Any) -> IconCheck:
+    time.localtime(stored["time"])  # ValueError, OverflowError: no clock shows that
+    doubt = None if stored["doubt"] is None else printable(str(stored["doubt"]), 40)
+    return IconCheck(float(stored["time"]), doubt, printable(str(stored["details"]), 500))

@@ -4,7 +4,6 @@ Not rumps.notification: it uses a class that is deprecated and shows nothing on 
 """
 
 import html
-import json
 import queue
 import re
 import shutil
@@ -13,13 +12,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Protocol, get_args
+from typing import Any, Protocol, get_args
 
 from mpsbar.core.machine import Delivery, DeliveryCheck
 from mpsbar.desktop.bundle import read_bundle
 from mpsbar.desktop.programs import DESKTOP_SECONDS, describe_command, run_command
 from mpsbar.system import paths
-from mpsbar.system.files import is_usable, read_bytes, replace_own_file
+from mpsbar.system.files import read_own_json, write_own_json
 
 OSASCRIPT = "/usr/bin/osascript"
 # Counted from the end: whether osascript swallows the "--" before them does not matter.
@@ -191,18 +190,16 @@ def _encode(argument: str) -> bytes:
 
 def write_delivery(check: DeliveryCheck) -> None:
     """Stores what becomes of alerts, for `mpsbar doctor`. Raises OSError."""
-    replace_own_file(paths.delivery_file(), json.dumps({"schema": 1, **asdict(check)}).encode())
+    write_own_json(paths.delivery_file(), {"schema": 1, **asdict(check)})
 
 
 def read_delivery() -> DeliveryCheck | None:
     """Returns None if no alert was sent yet, or the file cannot be read."""
-    if not is_usable(paths.delivery_file()):
-        return None
-    try:
-        stored = json.loads(read_bytes(paths.delivery_file(), _MAX_BYTES))
-        if stored["delivery"] not in get_args(Delivery):
-            return None
-        time.localtime(stored["time"])  # ValueError, OverflowError: no clock shows that
-        return DeliveryCheck(float(stored["time"]), stored["delivery"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, OverflowError):
-        return None
+    return read_own_json(paths.delivery_file(), _MAX_BYTES, _parse_delivery)
+
+
+def _parse_delivery(stored: Any) -> DeliveryCheck:
+    if stored["delivery"] not in get_args(Delivery):
+        raise ValueError
+    time.localtime(stored["time"])  # ValueError, OverflowError: no clock shows that
+    return DeliveryCheck(float(stored["time"]), stored["delivery"])

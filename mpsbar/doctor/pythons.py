@@ -16,7 +16,12 @@ from mpsbar.doctor.doctor_child import MARK
 from mpsbar.doctor.parse import parse_device
 from mpsbar.doctor.rules import Device, DoctorReport, build_doctor_report
 from mpsbar.system.child_process import ChildAnswer, classify_start, start_script
-from mpsbar.system.installed_pythons import find_installed, has_framework, is_usable_shim
+from mpsbar.system.installed_pythons import (
+    find_installed,
+    has_framework,
+    is_usable_shim,
+    list_active,
+)
 from mpsbar.system.paths import is_in_app
 from mpsbar.system.waiting import each_when_done
 
@@ -107,7 +112,7 @@ def _inspect(python: str, seconds: float, stop: threading.Event) -> Device:
 def _list_candidates(
     snapshot: Snapshot, enabled: Iterable[str], frameworks: set[str]
 ) -> Iterator[str | None]:
-    yield from _list_active()
+    yield from list_active()
     yield from (w.executable for w in snapshot.workers if frameworks & w.frameworks.keys())
     yield from (p.python for p in snapshot.processes or () if frameworks.intersection(p.frameworks))
     yield from enabled
@@ -118,13 +123,6 @@ def _list_candidates(
         yield from find_installed(Path.home())
     if not is_in_app():  # nobody uses the app's own Python
         yield sys.executable
-
-
-def _list_active() -> Iterator[str]:
-    """Lists what a person has activated in this shell, which comes before all that is guessed."""
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        if prefix := os.environ.get(variable):
-            yield str(Path(prefix, "bin", "python"))
 
 
 def _find_environment(python: str) -> str:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mpsbar.core.dtype_results import ProbeEnded, Progress, find_complaint, parse_text
+from mpsbar.core.errors import reason_of
 from mpsbar.core.signals import name_exit
 from mpsbar.dtypes.deep_child import MARK
 from mpsbar.dtypes.deep_files import PartialFile, read_partial
@@ -233,7 +234,7 @@ class DeepRunner:
         try:
             self._partial = PartialFile(identity, self._python, is_resumed)
         except OSError as problem:
-            self.problem = problem.strerror or str(problem)
+            self.problem = reason_of(problem)
 
     def _keep(self, answers: Sequence[ChildAnswer]) -> None:
         if self._partial is None or not answers:
@@ -242,7 +243,7 @@ class DeepRunner:
         try:
             self._partial.add(kept)
         except OSError as problem:
-            self.problem, self._partial = problem.strerror or str(problem), None
+            self.problem, self._partial = reason_of(problem), None
 
     def _judge_death(self, share: _Share, code: int | None) -> None:
         """Blame the cell that was next, unless the child process never got that far."""

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from mpsbar.agent import user_folders
 from mpsbar.core.dtype_results import Probe, build_probe_json, parse_probe_json
-from mpsbar.core.errors import UserError
+from mpsbar.core.errors import UserError, reason_of
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.result_files import MAX_FILES, NAMED_BY, list_files, name_file, prepare_folder
 from mpsbar.dtypes.verdicts import find_safe
@@ -51,7 +51,7 @@ def read_record(file: Path, parse: Callable[[Any], _Record], largest: int) -> _R
         return parse(json.loads(read_bytes(file, largest)))
     except OSError as error:
         text = _("couldn't read {file}: {why}")
-        raise UserError(text.format(file=file, why=error.strerror or error)) from error
+        raise UserError(text.format(file=file, why=reason_of(error))) from error
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UserError(_("{file} is incomplete or not JSON").format(file=file)) from error
     except ValueError as error:

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from mpsbar.core.addresses import Address
-from mpsbar.core.errors import UserError
+from mpsbar.core.errors import UserError, reason_of
 from mpsbar.language import _
 from mpsbar.system.files import read_bytes
 
@@ -43,9 +43,7 @@ def make_tls(cert: str, key: str | None, client_ca: str | None) -> ssl.SSLContex
     except OSError as problem:
         files = _(" or ").join(name for name in (cert, key, client_ca) if name)
         raise UserError(
-            _("couldn't read {files}: {problem}").format(
-                files=files, problem=problem.strerror or problem
-            )
+            _("couldn't read {files}: {problem}").format(files=files, problem=reason_of(problem))
         ) from None
     return context
 
@@ -87,9 +85,7 @@ def _read_secret(path: str) -> bytes:
         secret = read_bytes(Path(path), _LONGEST_SECRET).strip()
     except OSError as problem:
         raise UserError(
-            _("couldn't read {path}: {problem}").format(
-                path=path, problem=problem.strerror or problem
-            )
+            _("couldn't read {path}: {problem}").format(path=path, problem=reason_of(problem))
         ) from None
     if stat.S_IMODE(mode) & 0o077:
         raise UserError(_("other users can read {path}: chmod go= {path}").format(path=path))

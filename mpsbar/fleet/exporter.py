@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder, generate_latest
 
 from mpsbar import __version__
-from mpsbar.core.errors import UserError
+from mpsbar.core.errors import UserError, reason_of
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.fleet.metrics import Totals, build_metrics, gauge
 from mpsbar.language import _
@@ -139,7 +139,7 @@ class TextFile:
             # node_exporter runs as another user. A link at its place is replaced, not followed.
             replace_file(self._path, page, mode=0o644, follow_links=False)
         except OSError as problem:
-            reason = problem.strerror or problem
+            reason = reason_of(problem)
             raise UserError(
                 _("couldn't write {file}: {problem}").format(file=self._path, problem=reason)
             ) from None

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from mpsbar.core.errors import reason_of
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteStatus
 from mpsbar.fleet.parse_status import NotAStatus, NotFromMpsbar, parse_status
 from mpsbar.fleet.ssh import RemoteCommand, TooMuch, build_command
@@ -77,7 +78,7 @@ class Host:
         try:
             running = self._running = RemoteCommand(self._command)
         except OSError as problem:
-            return HostProblem(problem.strerror or str(problem))
+            return HostProblem(reason_of(problem))
         try:
             # `close` may have come before there was an ssh to end.
             return None if self._closed.is_set() else self._follow(running)
@@ -240,7 +241,7 @@ def _ask_host(
     try:
         running = all_running.start(command)
     except OSError as problem:
-        return HostProblem(problem.strerror or str(problem))
+        return HostProblem(reason_of(problem))
     if running is None:
         return HostProblem(_("not contacted"))
     is_late = threading.Event()

@@ -11,7 +11,7 @@ from mpsbar.core.actions import Freed, FreeState
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.fallbacks import parse_fallbacks
 from mpsbar.core.findings import Level
-from mpsbar.core.host_readings import RemoteEnd, RemoteStatus
+from mpsbar.core.host_readings import EndInWords, RemoteStatus
 from mpsbar.core.machine import Machine, Process
 from mpsbar.core.naming import printable
 from mpsbar.core.progress import RunProgress
@@ -113,22 +113,23 @@ def parse_freed(line: bytes) -> list[Freed]:
     return list(_each(outcomes, _parse_outcome))
 
 
-def parse_ends(line: bytes) -> list[RemoteEnd]:
+def parse_ends(line: bytes) -> list[EndInWords]:
     """The runs that `mpsbar why --json` printed, newest first."""
-    try:
-        answer: Any = json.loads(line)
-    except (ValueError, RecursionError):
-        raise NotFromMpsbar(_("its answer is not JSON")) from None
+    answer = _load(line)
     if not isinstance(answer, list) or not all(isinstance(end, dict) for end in answer):
         raise NotFromMpsbar(_("its answer does not say how runs ended"))
     return list(_each(answer, _parse_end))
 
 
-def _parse_json(line: bytes) -> dict[str, Any]:
+def _load(line: bytes) -> Any:
     try:
-        answer: Any = json.loads(line)
+        return json.loads(line)
     except (ValueError, RecursionError):
         raise NotFromMpsbar(_("its answer is not JSON")) from None
+
+
+def _parse_json(line: bytes) -> dict[str, Any]:
+    answer = _load(line)
     if not isinstance(answer, dict) or "schema" not in answer:
         raise NotFromMpsbar(_("its answer is not a status"))
     if answer["schema"] != SCHEMA:
@@ -214,8 +215,8 @@ def _parse_process(fields: dict[str, Any]) -> Process:
     )
 
 
-def _parse_end(fields: dict[str, Any]) -> RemoteEnd:
-    return RemoteEnd(
+def _parse_end(fields: dict[str, Any]) -> EndInWords:
+    return EndInWords(
         pid=fields["pid"],
         name=_text(fields.get("name")) or f"process {fields['pid']}",
         sentence=_text(fields.get("sentence")) or "?",

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 from mpsbar.core.addresses import Address
-from mpsbar.core.errors import UserError
+from mpsbar.core.errors import UserError, reason_of
 from mpsbar.fleet.access import HttpAuth
 from mpsbar.fleet.exporter import Exporter, NoReading
 from mpsbar.language import _
@@ -207,5 +207,5 @@ def _say_not_bound(address: Address, problem: OSError) -> str:
             port=address.port
         )
     return _("couldn't listen on {address}: {problem}").format(
-        address=address, problem=problem.strerror or problem
+        address=address, problem=reason_of(problem)
     )

@@ -213,5 +213,9 @@ def _read_tables(connection: sqlite3.Connection) -> dict[str, set[str]]:
     return tables
 
 
+def read_columns(connection: sqlite3.Connection, table: str) -> set[str]:
+    return {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+
+
 def read_version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])

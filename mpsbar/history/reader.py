@@ -12,7 +12,7 @@ from urllib.parse import quote
 from mpsbar.core.counters import RECORDED
 from mpsbar.core.findings import Level, Value
 from mpsbar.core.verdicts import EndVerdict, parse_verdict_json
-from mpsbar.history.database import MACHINE_COLUMNS, require_files
+from mpsbar.history.database import MACHINE_COLUMNS, read_columns, require_files
 from mpsbar.system import paths
 from mpsbar.system.files import is_usable
 
@@ -181,8 +181,7 @@ def _read_runs(
     connection: sqlite3.Connection, window: tuple[int, int], step: int
 ) -> tuple[Run, ...]:
     columns = ", ".join(_recorded_columns(connection))
-    present = {row[1] for row in connection.execute("PRAGMA table_info(runs)")}
-    verdict = "verdict" if "verdict" in present else "NULL"
+    verdict = "verdict" if "verdict" in read_columns(connection, "runs") else "NULL"
     known = connection.execute(
         f"SELECT id, pid, started, name, device, connected, first, last, ended, how,"  # noqa: S608
         f" {verdict}, peak,"
@@ -217,7 +216,7 @@ def _read_series(
 
 def _recorded_columns(connection: sqlite3.Connection) -> list[str]:
     """The columns of RECORDED; NULL for those that a file of an older mpsbar lacks."""
-    present = {row[1] for row in connection.execute("PRAGMA table_info(samples)")}
+    present = read_columns(connection, "samples")
     return [name if name in present else f"NULL AS {name}" for name in RECORDED]
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 
+from mpsbar.core.errors import reason_of
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.findings import Reason
 from mpsbar.core.process_tracker import EndedPairs, TrackedProcess
@@ -212,7 +213,7 @@ class Recorder:
     def _fail(self, code: str, error: Exception, now: float) -> None:
         self._disconnect()
         self._due = now + _RETRY_SECONDS
-        reason = (isinstance(error, OSError) and error.strerror) or str(error)
+        reason = reason_of(error)
         self._report(code, {"error": reason}, now)
 
     def _report(self, code: str, values: dict[str, str | int], now: float) -> None:

@@ -17,6 +17,7 @@ from mpsbar.core.process_tracker import ENDED_SHOWN_SECONDS, EndedPairs, Sizes, 
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import gpu_memory
 from mpsbar.core.verdicts import build_verdict_json
+from mpsbar.history.database import read_columns
 from mpsbar.history.reader import open_to_read, parse_verdict
 
 # While nothing changes, one row a minute shows that mpsbar was running.
@@ -322,9 +323,8 @@ def read_ends(
 
     `with_children`: also those that another one had started and that were connected: ranks.
     """
-    columns = {row[1] for row in connection.execute("PRAGMA table_info(runs)")}
     query = _ENDED.format(
-        verdict="verdict" if "verdict" in columns else "NULL",
+        verdict="verdict" if "verdict" in read_columns(connection, "runs") else "NULL",
         heads="(head OR connected)" if with_children else "head",
     )
     rows = connection.execute(query, (since, until, most)).fetchall()

@@ -4,16 +4,14 @@ The menu bar app and `mpsbar top` may run side by side. A choice for one process
 that each of them follows; and only the one that holds a lock frees, until it ends.
 """
 
-import json
 import math
-from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from mpsbar.core.actions import AutoFreeRule, SetAutoFree
 from mpsbar.core.auto_free import Key
+from mpsbar.core.numbers import is_whole
 from mpsbar.system import paths
-from mpsbar.system.files import is_usable, read_bytes, read_stamp, replace_own_file
+from mpsbar.system.files import read_json_to_change, read_own_json, read_stamp, write_own_json
 from mpsbar.system.ownership import is_running
 from mpsbar.system.single_instance import Claim, claim
 
@@ -45,7 +43,8 @@ class SharedAutoFree:
 
         Its start must be known: after the process has ended, another may have its pid.
         """
-        rules = {key: rule for key, rule in _read(self._file).items() if is_running(key[0])}
+        known = read_json_to_change(self._file, _MAX_BYTES, _parse) or {}
+        rules = {key: rule for key, rule in known.items() if is_running(key[0])}
         rules.pop((action.pid, action.started), None)
         if action.rule != AutoFreeRule():
             rules[action.pid, action.started] = action.rule
@@ -53,7 +52,7 @@ class SharedAutoFree:
             [pid, started, rule.keep_cache_below, rule.free_when_idle]
             for (pid, started), rule in list(rules.items())[-_MAX_RULES:]
         ]
-        replace_own_file(self._file, json.dumps(entries).encode())
+        write_own_json(self._file, entries)
 
     def read(self) -> Rules | None:
         """Returns all choices; None if they are those of the last call."""
@@ -61,23 +60,22 @@ class SharedAutoFree:
         if stamp == self._stamp:
             return None
         self._stamp = stamp
-        return _read(self._file)
+        return read_own_json(self._file, _MAX_BYTES, _parse) or {}
 
     def close(self) -> None:
         if self._claim is not None:
             self._claim.close()
 
 
-def _read(file: Path) -> Rules:
-    found: Rules = {}
-    if is_usable(file):
-        with suppress(OSError, ValueError, TypeError, RecursionError):
-            entries = json.loads(read_bytes(file, _MAX_BYTES))
-            for entry in entries[:_MAX_RULES] if type(entries) is list else ():
-                pid, started, most, idle = entry
-                if _is_pid(pid) and _is_time(started) and _is_size(most) and _is_flag(idle):
-                    found[pid, started] = AutoFreeRule(most, idle)
-    return found
+def _parse(entries: Any) -> Rules:
+    if type(entries) is not list:
+        raise TypeError
+    rules: Rules = {}
+    for pid, started, most, idle in entries[:_MAX_RULES]:
+        if not (_is_pid(pid) and _is_time(started) and _is_size(most) and _is_flag(idle)):
+            raise ValueError
+        rules[pid, started] = AutoFreeRule(most, idle)
+    return rules
 
 
 def _is_pid(value: Any) -> bool:
@@ -89,7 +87,7 @@ def _is_time(value: Any) -> bool:
 
 
 def _is_size(value: Any) -> bool:
-    return value is None or (type(value) is int and 0 <= value < _LARGEST)
+    return value is None or is_whole(value, _LARGEST)
 
 
 def _is_flag(value: Any) -> bool:

@@ -5,18 +5,27 @@ only where nobody but this user and root can change them: a folder may be anothe
 or an MPSBAR_…_DIR points there. A folder that existed before is never changed.
 """
 
+import json
 import logging
 import os
 import stat
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, TypeVar
 
 from mpsbar.agent import user_folders
+from mpsbar.core.errors import reason_of
 from mpsbar.language import _
 from mpsbar.system.ownership import NotTrusted, require_safe
 
 _log = logging.getLogger("mpsbar")
 _logged: set[str] = set()
+# What json and a parser raise where a file holds something else than we write.
+_NOT_OURS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError)
+
+Parsed = TypeVar("Parsed")
 
 
 class NotAFile(OSError):
@@ -25,6 +34,10 @@ class NotAFile(OSError):
 
 class TooLarge(OSError):
     """The file is larger than anything we would have written."""
+
+
+class Damaged(OSError):
+    """The file holds something else than we would have written."""
 
 
 def read_bytes(path: Path, most: int) -> bytes:
@@ -132,6 +145,62 @@ def replace_own_file(path: Path, data: bytes) -> None:
     replace_file(path, data)
 
 
+def write_own_json(path: Path, record: Any) -> None:
+    replace_own_file(path, json.dumps(record, indent=1).encode())
+
+
+def read_own_json(path: Path, most: int, parse: Callable[[Any], Parsed]) -> Parsed | None:
+    """Returns what one of mpsbar's own files holds, as `parse` makes it; it may raise what a lookup
+    or a conversion raises. None if the file is missing, or cannot be used, which is logged.
+    """
+    return read_json(path, most, parse) if is_usable(path) else None
+
+
+def read_json(path: Path, most: int, parse: Callable[[Any], Parsed]) -> Parsed | None:
+    """As read_own_json, for a file in a folder that the caller has checked."""
+    try:
+        return _load_json(path, most, parse)
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        log_refused(path, problem)
+        return None
+
+
+def read_json_to_change(path: Path, most: int, parse: Callable[[Any], Parsed]) -> Parsed | None:
+    """As read_own_json, for whoever writes the file anew, so that nothing in it is lost: a damaged
+    one is renamed first, and if it cannot be read or renamed, that is an OSError.
+    """
+    try:
+        require_safe(path)
+        return _load_json(path, most, parse)
+    except FileNotFoundError:
+        return None
+    except (Damaged, NotAFile, TooLarge) as problem:
+        text = "%s can't be used (%s); it was renamed to %s, and a new one is started"
+        _log.warning(text, path, problem, move_aside(path))
+        return None
+
+
+def _load_json(path: Path, most: int, parse: Callable[[Any], Parsed]) -> Parsed:
+    data = read_bytes(path, most)
+    try:
+        return parse(json.loads(data))
+    except _NOT_OURS:
+        raise Damaged(_("it is damaged")) from None
+
+
+def move_aside(path: Path) -> Path:
+    """Renames a damaged file (or the link) to a name that is free."""
+    day = time.strftime("%Y-%m-%d")
+    for number in range(1, 1000):
+        suffix = f"broken-{day}" + (f"-{number}" if number > 1 else "")
+        target = path.with_name(f"{path.name}.{suffix}")
+        if not os.path.lexists(target):
+            return path.rename(target)
+    raise FileExistsError(_("there are too many damaged files"))
+
+
 def is_usable(path: Path) -> bool:
     """Returns False, and logs it, if somebody else can change the file; a missing one is usable."""
     try:
@@ -145,11 +214,12 @@ def is_usable(path: Path) -> bool:
 
 
 def log_refused(path: Path, problem: OSError) -> None:
-    """Logs once for each reason; a folder is one for all its files.
+    """Logs each problem once; a folder that is not trusted is one for all its files.
 
     A command without a log file prints it on stderr.
     """
-    reason = str(problem.strerror or problem)
-    if reason not in _logged:
-        _logged.add(reason)
+    reason = reason_of(problem)
+    key = reason if isinstance(problem, NotTrusted) else f"{path}: {reason}"
+    if key not in _logged:
+        _logged.add(key)
         _log.warning("mpsbar will not use %s: %s", path, reason)

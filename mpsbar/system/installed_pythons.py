@@ -1,4 +1,4 @@
-"""Finds the Pythons that are installed on a Mac, by their files: nothing is run.
+"""Finds what a shell has activated, and the Pythons that are installed on a Mac: none is run.
 
 An app has launchd's PATH, on which there is only Apple's python3: a program that opens a dialog to
 install the Command Line Tools where they are missing.
@@ -34,6 +34,13 @@ _KERNELS = (
     "usr/local/share/jupyter/kernels",
     "opt/homebrew/share/jupyter/kernels",
 )
+
+
+def list_active() -> Iterator[str]:
+    """Lists what a person has activated in this shell, which comes before all that is guessed."""
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if prefix := os.environ.get(variable):
+            yield str(Path(prefix, "bin", "python"))
 
 
 def find_installed(home: Path, root: Path = Path("/")) -> list[str]:

@@ -25,8 +25,9 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks, parse_operations
 from mpsbar.core.machine import SAME_START
 from mpsbar.core.naming import name_process, printable
+from mpsbar.core.numbers import is_number
 from mpsbar.core.verdicts import build_verdict_json, parse_verdict_json
-from mpsbar.system.files import read_bytes, replace_file
+from mpsbar.system.files import read_bytes, read_json, replace_file
 
 _NAME = re.compile(r"(\d{13})-([1-9]\d{0,9})\.json")
 _LARGEST = 16 * 1024
@@ -187,9 +188,9 @@ def _read(path: Path) -> LastWords | None:
         status = path.lstat()
         if status.st_uid != os.geteuid():
             return None
-        return parse_last_words(json.loads(read_bytes(path, _LARGEST)))
-    except (OSError, ValueError, RecursionError):
+    except OSError:
         return None
+    return read_json(path, _LARGEST, parse_last_words)
 
 
 def parse_last_words(record: Any) -> LastWords | None:
@@ -271,5 +272,4 @@ def _text(value: Any) -> str:
 
 
 def _number(value: Any, most: float) -> int | float | None:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < most
-    return value if good else None
+    return value if is_number(value, most) else None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from mpsbar.agent.frameworks import FRAMEWORKS
+from mpsbar.core.errors import reason_of
 from mpsbar.core.machine import Machine, Pressure, Problem
 from mpsbar.system.platform import (
     Details,
@@ -174,7 +175,7 @@ class LinuxComputer:
                 self._open_files[name] = open(f"{self._proc}/{name}", "rb", buffering=0)  # noqa: SIM115, PTH123
             text = os.pread(self._open_files[name].fileno(), _CHUNK, 0)
         except OSError as error:
-            self._failures[name] = error.strerror or str(error)
+            self._failures[name] = reason_of(error)
             return b""
         self._failures.pop(name, None)
         return text

@@ -13,6 +13,7 @@ from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 
 from mpsbar.agent.secrets import mask
+from mpsbar.core.errors import reason_of
 from mpsbar.system import paths
 from mpsbar.system.files import make_folder
 from mpsbar.system.ownership import require_safe
@@ -43,7 +44,7 @@ def start_log() -> logging.Logger:
     handler.setFormatter(_Formatter(_FORM))
     logger.addHandler(handler)
     if problem is not None:
-        logger.warning("couldn't open the log %s: %s", file, problem.strerror or problem)
+        logger.warning("couldn't open the log %s: %s", file, reason_of(problem))
     return logger
 
 

@@ -6,11 +6,10 @@ A broken file is moved aside by the menu bar app, which writes it later; command
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from mpsbar.core.errors import UserError
+from mpsbar.core.errors import UserError, reason_of
 from mpsbar.core.naming import printable
 from mpsbar.core.settings import (
     KEYS,
@@ -24,7 +23,7 @@ from mpsbar.core.settings import (
 from mpsbar.core.toml import NotChangeable, NotTOML, change_key, parse_toml
 from mpsbar.language import _
 from mpsbar.system import paths
-from mpsbar.system.files import NotAFile, TooLarge, read_bytes, replace_own_file
+from mpsbar.system.files import NotAFile, TooLarge, move_aside, read_bytes, replace_own_file
 from mpsbar.system.ownership import require_safe
 
 MAX_BYTES = 64 * 1024
@@ -123,7 +122,7 @@ def _report_broken(loaded: Loaded, why: str, repair: bool) -> Loaded:
     target, problem = None, ""
     if repair:
         try:
-            target = _move_aside(Path(loaded.file))
+            target = move_aside(Path(loaded.file))
             text = _("{file} can't be used ({why}); using the defaults; it was renamed to {target}")
         except OSError as error:
             problem = _reason(error)
@@ -135,17 +134,5 @@ def _report_broken(loaded: Loaded, why: str, repair: bool) -> Loaded:
     return replace(loaded, complaints=(complaint,), is_file_usable=False)
 
 
-def _move_aside(file: Path) -> Path:
-    """Renames the file (or the link) to a name that is free."""
-    day = datetime.now().astimezone().strftime("%Y-%m-%d")
-    for number in range(1, 1000):
-        suffix = f"broken-{day}" + (f"-{number}" if number > 1 else "")
-        target = file.with_name(f"{file.name}.{suffix}")
-        if not os.path.lexists(target):
-            file.rename(target)
-            return target
-    raise FileExistsError(_("there are too many damaged settings files"))
-
-
 def _reason(problem: OSError) -> str:
-    return printable(problem.strerror or str(problem), 400)
+    return printable(reason_of(problem), 400)

@@ -5,6 +5,7 @@ import os
 import time
 from weakref import WeakSet
 
+from mpsbar.core.errors import reason_of
 from mpsbar.system import paths
 from mpsbar.system.files import make_folder, read_bytes
 from mpsbar.system.ownership import require_safe
@@ -57,7 +58,7 @@ def claim(name: str = _MENU_BAR) -> Claim | None:
         require_safe(file)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as problem:
-        return Claim(None, problem.strerror or str(problem))
+        return Claim(None, reason_of(problem))
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -65,7 +66,7 @@ def claim(name: str = _MENU_BAR) -> Claim | None:
         return None
     except OSError as problem:  # ENOLCK, ENOTSUP: a file system without locks
         os.close(descriptor)
-        return Claim(None, problem.strerror or str(problem))
+        return Claim(None, reason_of(problem))
     _write_pid(descriptor)
     return Claim(descriptor)
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from mpsbar.core.actions import Stop, Stopped, StopState
+from mpsbar.core.errors import reason_of
 from mpsbar.system.platform import Computer
 
 
@@ -25,7 +26,7 @@ def stop(computer: Computer, action: Stop) -> Stopped:
     except PermissionError:
         return _ended(action, "not_allowed")
     except OSError as problem:
-        return _ended(action, "failed", problem.strerror or str(problem))
+        return _ended(action, "failed", reason_of(problem))
     return _ended(action, "asked")
 
 

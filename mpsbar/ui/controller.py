@@ -263,20 +263,15 @@ class Controller:
     # --- workers
 
     def _free(self, action: Free | FreeWhenPossible | CancelFree) -> None:
-        names = self._monitor.latest.names
-        self._follow(
-            _("Free Cache"),
-            self._monitor.perform(action),
-            lambda outcome: self.tell_freed(_with_name(outcome, names)),
-        )
+        self._follow(_("Free Cache"), self._monitor.perform(action), self.tell_freed)
 
     def _free_all(self, actions: list[Free]) -> None:
         """Free many workers, with one notice when all have answered."""
-        names, outcomes = self._monitor.latest.names, list[Freed]()
+        outcomes = list[Freed]()
 
         def tell(outcome: Freed) -> None:
-            outcomes.append(_with_name(outcome, names))
-            detail = dialogs.tell_freed(outcomes[-1], is_one_of_many=True)
+            outcomes.append(outcome)
+            detail = dialogs.tell_freed(outcome, is_one_of_many=True)
             self.front_end.tell(detail, f"freed-{outcome.pid}")
             if len(outcomes) == len(actions):
                 self.front_end.tell(dialogs.tell_all_freed(outcomes), "freed-all")
@@ -285,10 +280,7 @@ class Controller:
             self._follow(_("Free All Caches"), self._monitor.perform(action), tell)
 
     def _limit(self, action: Limit) -> None:
-        names = self._monitor.latest.names
-
         def tell(outcome: Limited) -> None:
-            outcome = replace(outcome, name=names.get(outcome.pid, outcome.name))
             self.front_end.tell(dialogs.tell_limited(outcome), f"limited-{outcome.pid}")
 
         self._follow(_("Limit Memory"), self._monitor.perform(action), tell)
@@ -486,8 +478,3 @@ class Controller:
         """Log and show that something failed."""
         _log.error("%s failed", what, exc_info=error)
         self.front_end.tell_failure(what, error)
-
-
-def _with_name(outcome: Freed, names: dict[int, str]) -> Freed:
-    """Adds the name at the time of the click: a worker that did not answer sent none."""
-    return replace(outcome, name=names.get(outcome.pid, outcome.name))

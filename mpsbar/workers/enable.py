@@ -20,6 +20,7 @@ from typing import Any
 from mpsbar.agent import __version__, user_folders
 from mpsbar.agent.frameworks import FRAMEWORKS, join_labels
 from mpsbar.core.actions import Connected, ConnectState
+from mpsbar.core.errors import reason_of
 from mpsbar.language import _
 from mpsbar.system.files import read_bytes, replace_file
 from mpsbar.system.ownership import NotTrusted, require_safe
@@ -89,7 +90,7 @@ def enable(environment: Environment) -> bool:
         _replace_all(site, files)
         _remove(site, old - set(files))
     except OSError as problem:
-        reason = problem.strerror or problem
+        reason = reason_of(problem)
         raise EnvironmentProblem(
             _("couldn't write to {folder}: {problem}").format(folder=site, problem=reason)
         ) from None
@@ -136,7 +137,7 @@ def disable(environment: Environment) -> bool:
         names = _recorded(environment.site)
         _remove(environment.site, set(names))
     except OSError as problem:
-        reason = problem.strerror or problem
+        reason = reason_of(problem)
         raise EnvironmentProblem(
             _("couldn't change {folder}: {problem}").format(folder=environment.site, problem=reason)
         ) from None

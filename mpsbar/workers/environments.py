@@ -1,17 +1,17 @@
 """Other Pythons: what `enable` must know about one, and the list of those that were enabled."""
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mpsbar.agent.frameworks import FRAMEWORKS
-from mpsbar.core.errors import UserError
+from mpsbar.core.errors import UserError, reason_of
 from mpsbar.core.naming import printable
+from mpsbar.core.numbers import is_whole
 from mpsbar.language import _
 from mpsbar.system import paths
 from mpsbar.system.child_process import ChildAnswer, classify_start, start_child
-from mpsbar.system.files import is_usable, log_refused, read_bytes, replace_own_file
+from mpsbar.system.files import log_refused, read_json_to_change, read_own_json, write_own_json
 
 # Enough for a cold interpreter on a busy machine; one that hangs is refused.
 ASK_SECONDS = 60.0
@@ -62,8 +62,8 @@ def read_environment(python: str) -> Environment:
             "no_python": _("{python} does not exist"),
             "not_python": _("{python} can't be run: {problem}"),
         }[classify_start(problem)]
-        reason = getattr(problem, "strerror", None) or problem
-        raise EnvironmentProblem(words.format(python=python, problem=reason)) from None
+        text = words.format(python=python, problem=reason_of(problem))
+        raise EnvironmentProblem(text) from None
     return parse_environment(python, answer)
 
 
@@ -117,7 +117,7 @@ def parse_environment(python: str, answer: ChildAnswer) -> Environment:
 def _parse_version(value: Any) -> tuple[int, int] | None:
     if not isinstance(value, list | tuple) or len(value) != 2:
         return None
-    good = all(type(number) is int and 0 <= number < 1000 for number in value)
+    good = all(is_whole(number, 1000) for number in value)
     return (value[0], value[1]) if good else None
 
 
@@ -130,25 +130,24 @@ def _parse_path(value: Any) -> str | None:
 
 def read_enabled() -> list[str]:
     """Returns the enabled Pythons; none if the file cannot be read."""
-    file = paths.enabled_file()
-    if not is_usable(file):
-        return []
-    try:
-        pythons = json.loads(read_bytes(file, _MAX_BYTES))["pythons"]
-        return [python for python in pythons if isinstance(python, str)]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return []
+    return read_own_json(paths.enabled_file(), _MAX_BYTES, _parse_enabled) or []
+
+
+def _parse_enabled(record: Any) -> list[str]:
+    return [python for python in record["pythons"] if isinstance(python, str)]
 
 
 def remember_enabled(python: str) -> str | None:
     """Adds a Python to the list, which disable and upgrades need; returns the reason where it
     cannot.
     """
+    file = paths.enabled_file()
     try:
-        _write([*(other for other in read_enabled() if other != python), python])
+        enabled = read_json_to_change(file, _MAX_BYTES, _parse_enabled) or []
+        _write([*(other for other in enabled if other != python), python])
     except OSError as problem:
-        log_refused(paths.enabled_file(), problem)
-        return problem.strerror or str(problem)
+        log_refused(file, problem)
+        return reason_of(problem)
     return None
 
 
@@ -162,7 +161,7 @@ def forget_enabled(python: str) -> None:
         elif python in enabled:
             _write([other for other in enabled if other != python])
     except OSError as problem:
-        reason = problem.strerror or problem
+        reason = reason_of(problem)
         raise EnvironmentProblem(
             _("{python} is still listed in {file}: {problem}").format(
                 python=python, file=file, problem=reason
@@ -171,5 +170,4 @@ def forget_enabled(python: str) -> None:
 
 
 def _write(pythons: list[str]) -> None:
-    text = json.dumps({"schema": 1, "pythons": pythons}, indent=1)
-    replace_own_file(paths.enabled_file(), text.encode())
+    write_own_json(paths.enabled_file(), {"schema": 1, "pythons": pythons})

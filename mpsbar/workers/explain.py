@@ -4,7 +4,6 @@ Each leaves a file of the operations it counted (agent/fallbacks.py) and, where 
 profile log, one with the end of its stderr.
 """
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -23,7 +22,7 @@ from mpsbar.core.fallbacks import (
     parse_profile,
 )
 from mpsbar.core.naming import printable
-from mpsbar.system.files import read_bytes
+from mpsbar.system.files import read_bytes, read_json
 
 _PROFILE = "PYTORCH_MPS_LOG_PROFILE_INFO"
 _STATISTICS = "64"  # CPU_FALLBACK_STATS of torch's MPSProfiler.h: a table at the end
@@ -85,11 +84,10 @@ def _list_names(folder: Path) -> list[str]:
 
 
 def _read_record(path: Path) -> dict[str, Any] | None:
-    try:
-        record = json.loads(read_bytes(path, _LARGEST))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) and record.get("version") == 1 else None
+    def parse(record: Any) -> dict[str, Any] | None:
+        return record if isinstance(record, dict) and record.get("version") == 1 else None
+
+    return read_json(path, _LARGEST, parse)
 
 
 def _read_log(path: Path) -> tuple[list[FallbackOperation], list[str], bool]:

@@ -9,6 +9,7 @@ from mpsbar.agent.secrets import cut_options, mask, shorten_command
 from mpsbar.core.actions import Freed, FreeState, Limited, LimitState, TensorGroup, Tensors
 from mpsbar.core.counters import SENT, Backend, sum_known
 from mpsbar.core.naming import name_process, printable
+from mpsbar.core.numbers import is_number, is_whole
 from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.snapshot import LastFree, WaitingFree, Worker, WorkerState
 from mpsbar.language import _
@@ -117,8 +118,7 @@ def parse_bar(value: Any) -> RunBar | None:
 
 def parse_amount(value: Any) -> float | None:
     """Returns a number that is not negative, not a boolean, and not absurd, else None."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number and 0 <= value <= MAX_NUMBER else None
+    return value if is_number(value, MAX_NUMBER + 1) else None
 
 
 def _parse_frameworks(value: Any) -> dict[str, str]:
@@ -246,19 +246,16 @@ def parse_count(value: Any) -> int | None:
 
     At most 2**53: sums of many still fit a column of SQLite.
     """
-    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_NUMBER
-    return value if good else None
+    return value if is_whole(value, MAX_NUMBER + 1) else None
 
 
 def parse_seconds(value: Any) -> float | None:
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9
-    return float(value) if good else None
+    return float(value) if is_number(value, 1e9) else None
 
 
 def parse_time(value: Any) -> float | None:
     """Returns seconds since the epoch, until the year 5138."""
-    good = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e11
-    return float(value) if good else None
+    return float(value) if is_number(value, 1e11) else None
 
 
 def parse_text(value: Any) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from mpsbar.agent import protocol, user_folders
 from mpsbar.core.actions import Freed, Limited, Tensors
+from mpsbar.core.errors import reason_of
 from mpsbar.language import _
 from mpsbar.workers.connection import Refused, WorkerConnection
 from mpsbar.workers.parse import (
@@ -48,29 +49,17 @@ def free_worker(
     seconds: float = ASK_SECONDS,
     is_same: Callable[[], bool] = _anybody,
     moment_seconds: float | None = None,
+    *,
+    when_possible: bool = False,
 ) -> Freed:
     """Asks a worker to give its caches back; for `is_same` see ask_worker.
 
-    `moment_seconds`: how long it looks for a moment.
+    `moment_seconds`: how long it looks for a safe moment; `when_possible`: now, or at the first
+    one later.
     """
-    params = {} if moment_seconds is None else {"seconds": moment_seconds}
-    return _free(pid, gpu_client, seconds, is_same, params)
-
-
-def free_when_possible(
-    pid: int, gpu_client: bool | None = None, is_same: Callable[[], bool] = _anybody
-) -> Freed:
-    """Asks a worker to give its caches back at the first safe moment, now or later."""
-    return _free(pid, gpu_client, ASK_SECONDS, is_same, {"when_possible": True})
-
-
-def _free(
-    pid: int,
-    gpu_client: bool | None,
-    seconds: float,
-    is_same: Callable[[], bool],
-    params: dict[str, Any],
-) -> Freed:
+    params: dict[str, Any] = {"when_possible": True} if when_possible else {}
+    if moment_seconds is not None:
+        params["seconds"] = moment_seconds
     answers = ask_worker(pid, ("hello", "free", "stats"), gpu_client, seconds, is_same, params)
     if isinstance(answers, NoAnswer):
         return Freed(pid, str(pid), answers.state, seconds=answers.seconds, error=answers.error)
@@ -148,7 +137,7 @@ def ask_worker(
     except (Refused, FileNotFoundError):
         return NoAnswer("gone")
     except OSError as problem:
-        return NoAnswer("refused", error=parse_text(problem.strerror or problem))
+        return NoAnswer("refused", error=parse_text(reason_of(problem)))
     hint = dict(params or {})
     if gpu_client is not None:
         hint["gpu_client"] = gpu_client
@@ -161,7 +150,7 @@ def ask_worker(
     except (OSError, protocol.ProtocolError) as problem:
         if has_ended(pid):
             return NoAnswer("ended")
-        return NoAnswer("failed", error=parse_text(getattr(problem, "strerror", None) or problem))
+        return NoAnswer("failed", error=parse_text(reason_of(problem)))
     finally:
         connection.close()
 

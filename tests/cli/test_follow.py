@@ -35,8 +35,8 @@ def test_readings_that_come_too_late_do_not_end_the_following_of_a_process(monke
     """On a busy computer the list of processes may be missing for some readings."""
     from dataclasses import replace
 
+    from mpsbar import snapshot as read_snapshot
     from mpsbar.cli import follow
-    from mpsbar.cli.status import read_snapshot
 
     monkeypatch.setenv("MPSBAR_REPLAY", "m1max-64gb")
     whole = read_snapshot()

@@ -47,19 +47,15 @@ def test_a_fresh_answer_is_taken(workers, monkeypatch, capsys):
 
 def test_damaged_answers_are_replaced(workers):
     cache(workers).parent.mkdir(0o700)
-    for text in (
-        "",
-        "[]",
-        '{"time": "x"}',
-        '{"time": 1e400, "fields": {}}',
-        "[" * 5000,
-        "\x00" * 99,
-    ):
+    said = f"mpsbar will not use {cache(workers)}: it is "
+    for text in ("", "[]", '{"time": "x"}', "[" * 5000, "\x00" * 99):
         cache(workers).write_text(text)
-        assert ask(workers, "--format", "{workers}") == (0, "0\n", "")
+        assert ask(workers, "--format", "{workers}") == (0, "0\n", f"{said}damaged\n")
+    cache(workers).write_text('{"time": 1e400, "fields": {}}')  # of another time
+    assert ask(workers, "--format", "{workers}") == (0, "0\n", "")
     cache(workers).unlink()
     cache(workers).mkdir()
-    assert ask(workers, "--format", "{workers}") == (0, "0\n", "")
+    assert ask(workers, "--format", "{workers}") == (0, "0\n", f"{said}not a file\n")
 
 
 @pytest.mark.parametrize("other", [("1",), ("--watch",), ("--host", "mac1"), ("--hosts",)])

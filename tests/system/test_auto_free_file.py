@@ -64,6 +64,8 @@ def test_nonsense_is_no_choice(text):
     assert shared.read() == {}
     shared.write(SetAutoFree(HERE, 1.0, AutoFreeRule(GB)))
     assert json.loads(paths.auto_free_file().read_text()) == [[HERE, 1.0, GB, None]]
+    moved = paths.auto_free_file().parent.glob("auto-free.json.broken-*")
+    assert [file.read_text() for file in moved] == [text]
 
 
 DICTIONARY = """
@@ -86,7 +88,8 @@ def test_a_dictionary_is_no_choice_where_a_slice_can_be_a_key(version, tmp_path)
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(packages)])},
         capture_output=True, text=True, timeout=TIMEOUT,
     )  # fmt: skip
-    assert (done.stdout, done.stderr) == ("{}\n", "")
+    said = f"mpsbar will not use {tmp_path / 'auto-free.json'}: it is damaged\n"
+    assert (done.stdout, done.stderr) == ("{}\n", said)
 
 
 OTHER = """

@@ -5,7 +5,18 @@ import stat
 
 import pytest
 
-from mpsbar.system.files import NotAFile, TooLarge, read_bytes, read_text, replace_file
+from mpsbar.system import files
+from mpsbar.system.files import (
+    NotAFile,
+    TooLarge,
+    move_aside,
+    read_bytes,
+    read_json_to_change,
+    read_own_json,
+    read_text,
+    replace_file,
+    write_own_json,
+)
 
 
 @pytest.fixture
@@ -116,3 +127,59 @@ def test_what_cannot_be_read_is_an_empty_text(tmp_path):
         "",
         "",
     )
+
+
+def parse_value(record):
+    return record["value"]
+
+
+@pytest.fixture
+def own_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_logged", set())
+    return tmp_path / "own.json"
+
+
+def test_an_own_file_is_read_as_it_was_written(own_file, caplog):
+    assert read_own_json(own_file, 100, parse_value) is None
+    assert read_json_to_change(own_file, 100, parse_value) is None
+    write_own_json(own_file, {"value": [1]})
+    assert read_own_json(own_file, 100, parse_value) == [1]
+    assert read_json_to_change(own_file, 100, parse_value) == [1]
+    assert caplog.messages == []
+
+
+DAMAGED = {
+    "": "it is damaged",
+    "[1]": "it is damaged",
+    "{}": "it is damaged",
+    "\xff": "it is damaged",
+    "[" * 90_000: "it is damaged",
+    " " * 200_000: "it is larger than 97 KiB",
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), DAMAGED.items(), ids=range(len(DAMAGED)))
+def test_what_we_would_not_have_written_is_said_once_and_renamed_before_a_change(
+    own_file, caplog, text, reason
+):
+    own_file.write_text(text, encoding="latin-1")
+    own_file.chmod(0o600)
+    for _ in range(3):
+        assert read_own_json(own_file, 100_000, parse_value) is None
+    assert caplog.messages == [f"mpsbar will not use {own_file}: {reason}"]
+    assert read_json_to_change(own_file, 100_000, parse_value) is None
+    (moved,) = own_file.parent.iterdir()
+    assert moved.name.startswith("own.json.broken-")
+    assert f"({reason}); it was renamed to {moved}" in caplog.messages[-1]
+    assert moved.read_text(encoding="latin-1") == text
+
+
+def test_what_cannot_be_renamed_is_not_changed(own_file, monkeypatch):
+    own_file.write_text("[")
+    own_file.chmod(0o600)
+    monkeypatch.setattr("mpsbar.system.files.range", lambda *_: (), raising=False)
+    with pytest.raises(FileExistsError, match="too many damaged files"):
+        move_aside(own_file)
+    with pytest.raises(FileExistsError):
+        read_json_to_change(own_file, 100, parse_value)
+    assert own_file.read_text() == "["

@@ -210,7 +210,9 @@ def test_a_limit_is_explained_before_it_is_set(play):
         assert asked(p) == []
         await p.do("limit", "Limit")
         assert asked(p) == [limit]
-        done = Limited(4711, "4711", "done", limit.limit, limit.limit, held=3 * GB, freed=3 * GB)
+        done = Limited(
+            4711, "train.py", "done", limit.limit, limit.limit, held=3 * GB, freed=3 * GB
+        )
         await p.end(0, done)
         question = " ".join(p.said()[1].split())
         assert question.startswith("Limit train.py to 20.2 GB?: Above the limit PyTorch first")
@@ -229,7 +231,7 @@ def test_a_limit_is_taken_off_at_once(play):
     async def story(p):
         await p.do("no limit")
         assert asked(p) == [Limit(4711, None)]
-        await p.end(0, Limited(4711, "4711", "busy", None, reason="thread_computing"))
+        await p.end(0, Limited(4711, "train.py", "busy", None, reason="thread_computing"))
         told = "train.py: busy: another thread is computing; nothing was changed, try again"
         assert p.said()[-1].lower() == told
 
@@ -269,9 +271,9 @@ def test_free(play):
     async def story(p):
         await p.do("free")
         assert asked(p) == [Free(4711)]
-        await p.end(0, Freed(4711, "4711", "done", freed=3 * GB, seconds=0.04))
+        await p.end(0, Freed(4711, "train.py", "done", freed=3 * GB, seconds=0.04))
         await p.do("free")
-        await p.end(1, Freed(4711, "4711", "gone"))
+        await p.end(1, Freed(4711, "train.py", "gone"))
         freed, ended = p.said()
         assert freed.lower() == "train.py: freed 3.0 gb in 40 ms"
         assert ended.lower() == "train.py: the process has ended"
@@ -286,9 +288,9 @@ def test_free_all_sums_up_once_all_have_answered(play):
     async def story(p):
         await p.do("free all")
         assert asked(p) == [Free(4711), Free(4712)]
-        await p.end(0, Freed(4711, "4711", "done", freed=GB, seconds=0.1))
+        await p.end(0, Freed(4711, "train.py", "done", freed=GB, seconds=0.1))
         assert sums(p) == []
-        await p.end(1, Freed(4712, "4712", "busy", reason="thread_computing"))
+        await p.end(1, Freed(4712, "notebook kernel", "busy", reason="thread_computing"))
         (text,) = sums(p)
         assert text.startswith("Freed 1.0 GB from 1 of 2 processes")
         busy = "notebook kernel: busy: another thread is computing; nothing was freed"

@@ -7,8 +7,15 @@ from pathlib import Path
 import interpreters
 import pytest
 
+from mpsbar.system import paths
 from mpsbar.workers import enable as setup
-from mpsbar.workers.environments import EnvironmentProblem, parse_environment, read_environment
+from mpsbar.workers.environments import (
+    EnvironmentProblem,
+    parse_environment,
+    read_enabled,
+    read_environment,
+    remember_enabled,
+)
 
 
 @pytest.mark.starts_processes
@@ -103,3 +110,29 @@ def test_an_apps_own_python_is_left_alone():
     site = "/Applications/mpsbar.app/Contents/Resources/lib/python3.13/site-packages"
     with pytest.raises(EnvironmentProblem, match="belongs to an app, whose signature"):
         parse_environment("/x/python", answer(site=site))
+
+
+@pytest.mark.parametrize("damage", [lambda data: data[:-3], lambda data: b'{"pythons": 3}'])
+def test_a_damaged_list_is_not_written_over(private, caplog, damage):
+    remember_enabled("/a")
+    remember_enabled("/b")
+    file = paths.enabled_file()
+    damaged = damage(file.read_bytes())
+    file.write_bytes(damaged)
+    assert read_enabled() == []
+    assert remember_enabled("/c") is None
+    (moved,) = file.parent.glob("enabled.json.broken-*")
+    assert (read_enabled(), moved.read_bytes()) == (["/c"], damaged)
+    assert caplog.messages == [
+        f"mpsbar will not use {file}: it is damaged",
+        f"{file} can't be used (it is damaged); it was renamed to {moved}, and a new one is started",
+    ]
+
+
+def test_a_list_that_cannot_be_read_is_left_alone_and_the_reason_said(private, caplog):
+    remember_enabled("/a")
+    file = paths.enabled_file()
+    file.chmod(0o666)  # anybody may have written it
+    before = file.read_bytes()
+    assert "is writable by everyone" in (remember_enabled("/c") or "")
+    assert file.read_bytes() == before

@@ -19,6 +19,7 @@ from mpsbar.core.snapshot import Worker
 from mpsbar.language import _
 from mpsbar.system import this_computer
 from mpsbar.system.installed_pythons import find_installed
+from mpsbar.system.scan import find_gpu_users
 from mpsbar.system.start_python import start_python
 from mpsbar.ui.text.wording import duration, size
 from mpsbar.workers.poll import WorkerPoll
@@ -152,10 +153,7 @@ def _read_line(child: "subprocess.Popen[bytes]") -> str:
 def _find_client(pid: int) -> bool | None:
     """Returns whether this process has given the GPU work; None if macOS does not say."""
     clients = this_computer().read_gpu_clients()
-    if clients is None:
-        return None
-    worked = {client.has_worked for client in clients.values() if client.pid == pid}
-    return True if True in worked else None if None in worked else False
+    return None if clients is None else find_gpu_users(clients).get(pid, False)
 
 
 def _wait_for(pid: int, device: str, gpu_client: bool | None) -> Worker:

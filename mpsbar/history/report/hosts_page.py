@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
+from mpsbar.core.host_readings import EndInWords, HostProblem, HostReading
 from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.history.report.html import Markup, build_table, join, tag
 from mpsbar.history.report.page import (
@@ -17,11 +17,11 @@ from mpsbar.history.report.page import (
 from mpsbar.history.report.recorded import build_fallbacks
 from mpsbar.history.retention import KEEP_DAYS
 from mpsbar.language import _
+from mpsbar.ui.text import endings, wording
 from mpsbar.ui.text import hosts as host_text
-from mpsbar.ui.text import wording
 from mpsbar.ui.text.machine import describe_gpu, describe_machine
 
-Ends = Mapping[str, "list[RemoteEnd] | HostProblem"]
+Ends = Mapping[str, "list[EndInWords] | HostProblem"]
 
 
 def render_hosts_report(
@@ -77,7 +77,7 @@ def _build_ends(ends: Ends, reading: HostReading, native: NativeOperations) -> M
         (
             end.name,
             end.pid,
-            wording.UNKNOWN if end.ended is None else host_text.say_moment(end.ended),
+            wording.UNKNOWN if end.ended is None else endings.say_moment(end.ended),
             end.sentence,
             "; ".join(end.evidence),
             "; ".join(end.next_steps),

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mpsbar.core.machine import Gpu
+from mpsbar.core.numbers import is_whole
 from mpsbar.system.platform import GpuClient
 
 Properties = Mapping[str, Any]
@@ -117,8 +118,7 @@ def _memory_in_use(statistics: Properties) -> int | None:
 
 
 def _count(value: Any) -> int | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _LARGEST
-    return value if is_count else None
+    return value if is_whole(value, _LARGEST) else None
 
 
 def _text(value: Any) -> str | None:

@@ -14,6 +14,7 @@ from typing import Any
 from mpsbar.agent.secrets import mask
 from mpsbar.core.endings import CrashReport, GpuEvent, Panic
 from mpsbar.core.naming import printable
+from mpsbar.core.numbers import is_whole
 
 CRASH, JETSAM, GPU_EVENT = "309", "298", "284"
 # name-2026-09-23-000228.ips, with or without .000; local time
@@ -283,8 +284,7 @@ def _object(value: Any) -> Mapping[str, Any]:
 
 
 def _count(value: Any) -> int | None:
-    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 31
-    return value if good else None
+    return value if is_whole(value, 1 << 31) else None
 
 
 def _text(value: Any) -> str:

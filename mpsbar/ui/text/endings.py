@@ -4,10 +4,12 @@ Pure. What is only likely is always worded as likely.
 """
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 
 from mpsbar.core.advice import advise_end
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.findings import Value
+from mpsbar.core.host_readings import EndInWords
 from mpsbar.core.naming import printable
 from mpsbar.core.signals import name_signal
 from mpsbar.core.torch_facts import NativeOperations
@@ -16,7 +18,7 @@ from mpsbar.language import _
 from mpsbar.ui.text.cells import cut_middle
 from mpsbar.ui.text.fallbacks import render_fallbacks
 from mpsbar.ui.text.findings import say_advice
-from mpsbar.ui.text.wording import ago, clock, duration, size
+from mpsbar.ui.text.wording import UNKNOWN, ago, clock, duration, size
 
 # Where these are only likely, the words below do not say so themselves.
 _UNHEDGED = {
@@ -320,3 +322,40 @@ def _size(value: Value) -> str:
 
 def _number(value: Value) -> str:
     return str(value) if isinstance(value, int) else "?"
+
+
+def render_end(
+    end: EndInWords,
+    read_native: Callable[[], NativeOperations],
+    home: str = "",
+    is_time_sure: bool = True,
+) -> str:
+    """How a run ended, on several lines: its end is then, or it was last seen then. `read_native`
+    is called only where something fell back to the CPU.
+    """
+    facts = []
+    if end.ended is not None:
+        text = _("ended {time}") if is_time_sure else _("last seen {time}")
+        facts.append(text.format(time=say_moment(end.ended)))
+    if end.ran is not None:
+        facts.append(_("ran for {time}").format(time=duration(end.ran)))
+    if end.peak is not None:
+        facts.append(_("peak {size}").format(size=size(end.peak)))
+    lines = [f"{end.sentence.rstrip('.')}.", f"  {', '.join([f'{end.name} ({end.pid})', *facts])}"]
+    if end.sureness is not None:
+        lines.append("  " + _("Certainty: {words}").format(words=end.sureness))
+    lines += ["  " + _("Evidence: {words}").format(words=words) for words in end.evidence]
+    lines += [f"  → {step}" for step in end.next_steps]
+    if end.fallbacks is not None:
+        shown = render_fallbacks(end.fallbacks, read_native(), home=home)
+        lines += [f"  {line}" for line in shown]
+    return "\n".join(lines)
+
+
+def say_moment(when: float) -> str:
+    """Fri 13 Nov, 14:02:00, by this computer's clock; a time that no calendar has is unknown."""
+    try:
+        moment = datetime.fromtimestamp(when).astimezone()
+        return _("{time:%a %d %b, %H:%M:%S}").format(time=moment)
+    except (ValueError, OverflowError, OSError):
+        return UNKNOWN

@@ -1,15 +1,14 @@
 """What several hosts said, in words and as JSON. Pure."""
 
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from typing import Any
 
-from mpsbar.core.host_readings import HostProblem, HostReading, RemoteEnd
+from mpsbar.core.host_readings import EndInWords, HostProblem, HostReading
 from mpsbar.core.naming import printable
 from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.language import _, ngettext
 from mpsbar.ui.text import wording
-from mpsbar.ui.text.fallbacks import render_fallbacks
+from mpsbar.ui.text.endings import render_end
 from mpsbar.ui.text.status_json import build_status
 
 # Of the JSON of one computer; health is in the words that the host itself sent.
@@ -55,7 +54,7 @@ def say_since(reading: HostReading) -> str:
 
 def render_ends(
     host: str,
-    ends: list[RemoteEnd] | HostProblem,
+    ends: list[EndInWords] | HostProblem,
     which: str | None,
     read_native: Callable[[], NativeOperations],
     days: int,
@@ -70,34 +69,6 @@ def render_ends(
         text = _("{host}: mpsbar knows of no run that ended there in the last {n} days")
         return text.format(host=host, n=days)
     return "\n\n".join(f"{host}: {render_end(end, read_native)}" for end in ends)
-
-
-def render_end(end: RemoteEnd, read_native: Callable[[], NativeOperations]) -> str:
-    """`read_native` is called only where something fell back to the CPU."""
-    facts = []
-    if end.ended is not None:
-        facts.append(_("ended {time}").format(time=say_moment(end.ended)))
-    if end.ran is not None:
-        facts.append(_("ran for {time}").format(time=wording.duration(end.ran)))
-    if end.peak is not None:
-        facts.append(_("peak {size}").format(size=wording.size(end.peak)))
-    lines = [f"{end.sentence.rstrip('.')}.", f"  {', '.join([f'{end.name} ({end.pid})', *facts])}"]
-    if end.sureness is not None:
-        lines.append("  " + _("Certainty: {words}").format(words=end.sureness))
-    lines += ["  " + _("Evidence: {words}").format(words=words) for words in end.evidence]
-    lines += [f"  → {step}" for step in end.next_steps]
-    if end.fallbacks is not None:
-        lines += [f"  {line}" for line in render_fallbacks(end.fallbacks, read_native())]
-    return "\n".join(lines)
-
-
-def say_moment(when: float) -> str:
-    """Fri 13 Nov, 14:02:00, by this computer's clock; a time that no calendar has is unknown."""
-    try:
-        moment = datetime.fromtimestamp(when).astimezone()
-        return _("{time:%a %d %b, %H:%M:%S}").format(time=moment)
-    except (ValueError, OverflowError, OSError):
-        return wording.UNKNOWN
 
 
 def build_hosts(readings: list[HostReading]) -> dict[str, Any]:
