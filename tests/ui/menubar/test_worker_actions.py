@@ -89,20 +89,6 @@ def test_a_free_that_waited_tells_its_outcome(mac, state, text):
     play(mac, make_snapshot(make_training()), person)
 
 
-def test_who_does_not_answer_is_named_all_the_same(mac):
-    silent = Freed(4711, "4711", "silent", seconds=30.0)
-
-    def person(user):
-        user.click("train.py", "Free Cache")
-        user.show(make_snapshot())
-        user.end(0, silent)
-        assert user.notices.told[0][:2] == (
-            "train.py", "No answer within 30 s; the cache may still be freed later",
-        )  # fmt: skip
-
-    play(mac, make_snapshot(make_training()), person)
-
-
 def test_free_all_is_one_notice(mac):
     def person(user):
         user.click("Free All Caches")

@@ -48,7 +48,9 @@ def test_free_asks_the_chosen_worker_and_tells_how_it_ended():
     async def person(p):
         await p.press("down", "f")
         assert p.asked == [Free(4712)]
-        await p.end(0, Freed(4712, "4712", "busy", reason="thread_computing", where="a.py:1"))
+        await p.end(
+            0, Freed(4712, "notebook kernel", "busy", reason="thread_computing", where="a.py:1")
+        )
         text = "12:00:00 notebook kernel: busy: another thread is computing (a.py:1)"
         assert text in p.screen()
 

@@ -6,7 +6,14 @@ import pytest
 from samples import GB
 
 from mpsbar.core.endings import EndEvidence, ExitStatus, Unreadable
-from mpsbar.core.verdicts import Basis, EndCode, EndVerdict, build_record, judge_end, parse_record
+from mpsbar.core.verdicts import (
+    Basis,
+    EndCode,
+    EndVerdict,
+    build_verdict_json,
+    judge_end,
+    parse_verdict_json,
+)
 from mpsbar.ui.text.endings import say_basis, say_briefly, say_signal, say_verdict
 
 METAL = "Caused GPU Hang Error"
@@ -188,4 +195,4 @@ def test_names_of_signals():
 )  # fmt: skip
 def test_a_signal_has_its_name_on_the_system_that_the_process_ran_on(number, is_mac, name):
     verdict = judge_end(EndEvidence(status=ExitStatus(signal=number), is_mac=is_mac))
-    assert say_signal(parse_record(build_record(verdict)).values) == name
+    assert say_signal(parse_verdict_json(build_verdict_json(verdict)).values) == name
