@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +23,7 @@ from hypothesis import HealthCheck, settings
 from mac_sockets import use_mac_sockets
 from read_timeouts_kit import be_patient
 from shared_rewriting import rewrite_share
-from worker_kit import Workers
+from worker_kit import TIMEOUT, Workers
 
 if TYPE_CHECKING:
     from ssh_kit import SshHosts
@@ -205,11 +206,18 @@ def sockets_of_this_run(request):
 
 
 @pytest.fixture(autouse=True)
-def no_agent_stays():
-    """One in this process would be there in all later tests: a thread, a worker, thresholds of the collector."""
+def nothing_stays():
+    """An agent of this process would be there in all later tests: a thread, a worker, thresholds of the collector.
+
+    A monitor that was closed ticks to the end of its tick, which may fail, or log: in its own test.
+    """
     yield
     lifecycle = sys.modules.get("mpsbar.agent.lifecycle")
     assert lifecycle is None or not lifecycle.is_attached()
+    for thread in threading.enumerate():
+        if thread.name == "mpsbar-tick":
+            thread.join(TIMEOUT)
+            assert not thread.is_alive()
 
 
 @pytest.fixture(params=["linux", "macos"])
