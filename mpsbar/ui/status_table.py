@@ -1,15 +1,13 @@
-"""`mpsbar status`: the snapshot of this computer, or of several, as a table for people. Pure."""
+"""`mpsbar status`: the snapshot of this computer as a table for people. Pure."""
 
 from mpsbar.core.advice import advise
 from mpsbar.core.findings import NOT_PROBED, DtypeHealth
-from mpsbar.core.host_readings import HostReading
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.language import _
 from mpsbar.ui.process_table import build_rows, choose_columns
 from mpsbar.ui.text import cells, findings, wording
 from mpsbar.ui.text.cells import Paint, in_colour, plain
-from mpsbar.ui.text.hosts import say_silence
 from mpsbar.ui.text.machine import describe_gpu, describe_machine
 
 _GAP = "  "
@@ -58,30 +56,6 @@ def render_table(snapshot: Snapshot, paint: Paint = plain, width: int | None = N
         _GAP.join(column.fit(row.cells.get(column.key, "")) for column in columns) for row in rows
     ]
     return "\n".join([paint(header.rstrip(), "head"), *(line.rstrip() for line in lines)])
-
-
-def render_hosts(
-    readings: list[HostReading], paint: Paint = plain, width: int | None = None
-) -> str:
-    return "\n\n".join(render_host(reading, paint, width) for reading in readings)
-
-
-def render_host(reading: HostReading, paint: Paint = plain, width: int | None = None) -> str:
-    status = reading.status
-    if status is None:
-        return f"{paint(reading.host, 'head')}  {say_silence(reading)}"
-    machine = status.snapshot.machine
-    lines = [f"{paint(reading.host, 'head')}  {describe_machine(machine)}"]
-    lines.append(describe_gpu(machine.gpu))
-    if reading.problem is not None:
-        lines.append(paint(say_silence(reading), "warning"))
-    elif status.level in ("warning", "critical"):
-        lines.append(paint("; ".join(status.reasons) or status.level, status.level))
-    if status.snapshot.families:
-        lines.append(render_table(status.snapshot, paint, width))
-    else:
-        lines.append(wording.found(status.snapshot))
-    return "\n".join(line for line in lines if line)
 
 
 def _connect_lines(snapshot: Snapshot) -> list[str]:
