@@ -14,7 +14,6 @@ from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import INTERRUPTED, is_terminal, print_stderr
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
-from mpsbar.system.installed_pythons import list_active
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Probe
@@ -43,7 +42,7 @@ def choose_for_enable(given: str | None) -> str:
     """Chooses the one to connect; a person chooses if no environment is active."""
     if given is not None:
         return require_named(given)
-    if active := next(list_active(), None):
+    if active := _find_active():
         return active
     from mpsbar import snapshot as read_snapshot
     from mpsbar.doctor.pythons import find_usable
@@ -70,7 +69,7 @@ def choose_for_disable(given: str | None) -> str:
 
     if given is not None:
         return require_named(given)
-    if active := next(list_active(), None):
+    if active := _find_active():
         return active
     pythons = read_enabled()
     if not pythons:
@@ -99,7 +98,7 @@ def _choose(heading: str, pythons: list[str], how: str, question: str) -> str:
 
 def say_choice(python: str) -> None:
     """Says which Python was taken where none was named."""
-    if python == next(list_active(), None):
+    if python == _find_active():
         text = _("mpsbar: used {python} (the active environment's); --python PATH for another")
     else:
         text = _(
@@ -136,3 +135,10 @@ def _short(python: str) -> str:
     from mpsbar.ui.text.wording import shorten_home
 
     return shorten_home(python, str(Path.home()))
+
+
+def _find_active() -> str | None:
+    """The Python of the environment that is active in this shell."""
+    from mpsbar.system.installed_pythons import list_active
+
+    return next(list_active(), None)
