@@ -107,7 +107,7 @@ async def shoot_hosts(theme: Theme, size: tuple[int, int]) -> str:
     """Both recorded Macs as hosts that answer, and some minutes of them."""
     from mpsbar.core.settings import Settings
     from mpsbar.ui.terminal.hosts_app import HostsApp
-    from mpsbar.ui.text.findings import say_reason
+    from mpsbar.ui.text.alerts import say_reason
 
     readings: list[HostReading] = []
     app = HostsApp(lambda: readings, lambda *_: "", Settings(theme=theme))

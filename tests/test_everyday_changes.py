@@ -120,9 +120,9 @@ assert mac.faults == "", mac.faults
 
 
 def test_the_words_of_the_leak_notice(package):
-    """Its titles, the settings' name of it and its end in ui/text/alerts, its sentence in findings."""
+    """Its sentence, its titles, the settings' name of it and its end are one file."""
     package.replace("ui/text/alerts.py", "Possible Memory Leak", "Memory Keeps Growing")
-    package.replace("ui/text/findings.py", "possible memory leak", "memory keeps growing")
+    package.replace("ui/text/alerts.py", "possible memory leak", "memory keeps growing")
     output = package.run("""
 from pathlib import Path
 import mpsbar

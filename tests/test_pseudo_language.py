@@ -43,10 +43,10 @@ for state in (APP, UiState()):
         [menu.bar.label, menu.bar.tooltip, *list_rows(menu.rows)]
     )
 
-from ui.text.test_findings import ADVICE, REASONS
-from mpsbar.ui.text import endings, findings
+from ui.text.test_alerts import REASONS
+from mpsbar.ui.text import alerts, endings
 from mpsbar.core.snapshot import Snapshot
-shown["findings"] = "\\n".join(findings.say_reason(case[0] if isinstance(case, tuple) else case.values[0], "train.py") for case in REASONS)
+shown["findings"] = "\\n".join(alerts.say_reason(case[0] if isinstance(case, tuple) else case.values[0], "train.py") for case in REASONS)
 
 from probe_samples import BAD, TERMINAL
 from probe_samples import make_probe

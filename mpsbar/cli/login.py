@@ -57,19 +57,19 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _words(status: "LoginStatus") -> str:
-    from mpsbar.ui.text import settings
+    from mpsbar.ui.text.login import say_login
 
-    return settings.login(status.state, status.where, status.why, status.detail)
+    return say_login(status.state, status.where, status.why, status.detail)
 
 
 def _run_export(what: str) -> int:
     from mpsbar.desktop import login_export
-    from mpsbar.ui.text import settings
+    from mpsbar.ui.text.login import say_login_export
 
     change = {"on": login_export.turn_on, "off": login_export.turn_off, "status": login_export.read}
     status = change[what]()
     wanted = "on" if what == "status" else what
     done = status.state == wanted
-    words = settings.login_export(status.state, status.where, status.why, status.detail)
+    words = say_login_export(status.state, status.where, status.why, status.detail)
     print(words, file=sys.stdout if done or what == "status" else sys.stderr)
     return 0 if done else 1

@@ -349,7 +349,7 @@ def _render_again(hosts: "Hosts", seconds: float, options: argparse.Namespace) -
 
 
 def _render(readings: "list[HostReading]", options: argparse.Namespace) -> str:
-    from mpsbar.ui.hosts_table import render_hosts
+    from mpsbar.ui.hosts_status import render_hosts
     from mpsbar.ui.text.hosts import build_hosts
 
     if options.json:

@@ -138,7 +138,7 @@ class SetAutoFree:
 
 
 @dataclass(frozen=True, slots=True)
-class Choose:
+class ChangeSetting:
     """Change a setting."""
 
     key: str
@@ -168,7 +168,7 @@ Asked = (
     | ProbeDtypes
 )  # fmt: skip
 Action = (
-    Asked | Copy | WatchEnd | AskLimit | SetAutoFree | Choose | StartAtLogin | Command
+    Asked | Copy | WatchEnd | AskLimit | SetAutoFree | ChangeSetting | StartAtLogin | Command
 )  # fmt: skip
 
 

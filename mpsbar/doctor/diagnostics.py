@@ -15,8 +15,8 @@ from mpsbar.doctor.rules import DoctorReport
 from mpsbar.language import _
 from mpsbar.ui.status_table import render_table
 from mpsbar.ui.text import wording
+from mpsbar.ui.text.alerts import say_health
 from mpsbar.ui.text.endings import describe_end
-from mpsbar.ui.text.findings import say_health
 from mpsbar.ui.text.machine import describe_gpu, describe_machine
 
 

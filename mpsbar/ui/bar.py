@@ -4,7 +4,8 @@ from mpsbar.core.findings import Health
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.language import _
 from mpsbar.ui.rows import Bar
-from mpsbar.ui.text import findings, progress, wording
+from mpsbar.ui.text import progress, wording
+from mpsbar.ui.text.alerts import is_unknown, say_health
 
 # As wide as a digit, so that the text does not jump: "99.9 GB" and "100%" are the widest.
 _FIGURE_SPACE = "\N{FIGURE SPACE}"
@@ -26,7 +27,7 @@ def build_bar(snapshot: Snapshot, shows: str = "memory") -> Bar:
 
 
 def _shape(health: Health) -> str:
-    return "unknown" if findings.is_unknown(health) and health.level == "ok" else health.level
+    return "unknown" if is_unknown(health) and health.level == "ok" else health.level
 
 
 def _text(snapshot: Snapshot, shows: str, shape: str) -> str:
@@ -45,7 +46,7 @@ def _text(snapshot: Snapshot, shows: str, shape: str) -> str:
 
 
 def _health(snapshot: Snapshot) -> str:
-    return findings.say_health(snapshot.health, snapshot.names)
+    return say_health(snapshot.health, snapshot.names)
 
 
 def _job(snapshot: Snapshot) -> str:

@@ -1,4 +1,4 @@
-"""What a click or a key does. Menu bar and terminal differ only in how they ask and tell."""
+"""What a click or a key does. Menu bar and terminal differ only in how they ask and notify."""
 
 import logging
 import time
@@ -13,7 +13,7 @@ from mpsbar.core.actions import (
     Action,
     AskLimit,
     CancelFree,
-    Choose,
+    ChangeSetting,
     Command,
     Connect,
     Connected,
@@ -50,7 +50,7 @@ from mpsbar.system.files import read_stamp
 from mpsbar.system.settings_file import read_settings, write_setting
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import dialogs
-from mpsbar.ui.text.settings import login as say_login
+from mpsbar.ui.text.login import say_login
 
 if TYPE_CHECKING:
     from mpsbar.desktop.login import LoginStatus
@@ -60,7 +60,7 @@ _log = logging.getLogger("mpsbar")
 
 
 class FrontEnd(Protocol):
-    """How one front end asks and tells; called on its main thread, except for `call_on_main`."""
+    """How one front end asks and notifies; called on its main thread, except for `call_on_main`."""
 
     def ask(self, question: dialogs.Dialog, answer: Callable[[int], None]) -> None:
         """Show a question; `answer` is called with the number of the button, unless dismissed."""
@@ -68,13 +68,13 @@ class FrontEnd(Protocol):
     def ask_text(self, question: dialogs.Dialog, text: str, answer: Callable[[str], None]) -> None:
         """Let the person change a text; `answer` is called with it, unless dismissed."""
 
-    def tell(self, notice: dialogs.Notice, key: str) -> None:
+    def notify(self, notice: dialogs.Notice, key: str) -> None:
         """Announce something; a notice replaces an older one with the same key."""
 
     def show(self, text: dialogs.Dialog) -> None:
         """Show the result of something that took a while, without getting in the way."""
 
-    def tell_failure(self, what: str, error: Exception) -> None:
+    def notify_failure(self, what: str, error: Exception) -> None:
         """Show that something failed; it is logged already."""
 
     def copy(self, text: str) -> None:
@@ -136,7 +136,9 @@ class Controller:
         if action is None or action in self._monitor.latest.pending:
             return
         name = self._monitor.latest.names.get(action.pid, str(action.pid))
-        self._follow(row.text, self._monitor.perform(action), partial(self._tell_tensors, name))
+        self._when_done(
+            row.text, self._monitor.perform(action), partial(self._notify_tensors, name)
+        )
 
     def perform(self, action: Action) -> None:  # noqa: C901, PLR0912 - a flat table of actions
         match action:
@@ -160,16 +162,16 @@ class Controller:
                 self._monitor.cancel_probe()
             case InspectPythons():
                 future = self._monitor.perform(action)
-                self._follow(_("Copy Diagnostics"), future, self._copy_diagnostics)
+                self._when_done(_("Copy Diagnostics"), future, self._copy_diagnostics)
             case Command.OPEN_REPORT:
                 self._open_report()
             case Copy(text):
                 self.front_end.copy(text)
-                self.front_end.tell(dialogs.tell_copied(text), "copied")
+                self.front_end.notify(dialogs.copied_notice(text), "copied")
             case WatchEnd():
                 self._watch_end(action)
-            case Choose():
-                self._choose(action)
+            case ChangeSetting():
+                self._change_setting(action)
             case StartAtLogin():
                 self._start_at_login(action)
             case _:
@@ -244,16 +246,16 @@ class Controller:
         """Clear the check mark of an ended process, or the next one with its pid would have it."""
         self._set(replace(self.ui_state, watched=self.ui_state.watched - {(pid, started)}))
 
-    def tell_freed(self, outcome: Freed) -> None:
-        self.front_end.tell(dialogs.tell_freed(outcome), f"freed-{outcome.pid}")
+    def notify_freed(self, outcome: Freed) -> None:
+        self.front_end.notify(dialogs.freed_notice(outcome), f"freed-{outcome.pid}")
 
     def run(self, what: str, work: Callable[[], _T], then: Callable[[_T], None]) -> None:
         """Do `work` off the main thread, then call `then` with its result on the main thread."""
-        self._follow(what, self._pool.submit(work), then)
+        self._when_done(what, self._pool.submit(work), then)
 
     def write(self, what: str, work: Callable[[], None]) -> None:
         """Write a file off the main thread, one at a time: of two clicks the later wins."""
-        self._follow(what, self._writer.submit(work), lambda _: None)
+        self._when_done(what, self._writer.submit(work), lambda _: None)
 
     def close(self) -> None:
         self._is_closed = True
@@ -263,27 +265,27 @@ class Controller:
     # --- workers
 
     def _free(self, action: Free | FreeWhenPossible | CancelFree) -> None:
-        self._follow(_("Free Cache"), self._monitor.perform(action), self.tell_freed)
+        self._when_done(_("Free Cache"), self._monitor.perform(action), self.notify_freed)
 
     def _free_all(self, actions: list[Free]) -> None:
         """Free many workers, with one notice when all have answered."""
         outcomes = list[Freed]()
 
-        def tell(outcome: Freed) -> None:
+        def notify(outcome: Freed) -> None:
             outcomes.append(outcome)
-            detail = dialogs.tell_freed(outcome, is_one_of_many=True)
-            self.front_end.tell(detail, f"freed-{outcome.pid}")
+            detail = dialogs.freed_notice(outcome, is_one_of_many=True)
+            self.front_end.notify(detail, f"freed-{outcome.pid}")
             if len(outcomes) == len(actions):
-                self.front_end.tell(dialogs.tell_all_freed(outcomes), "freed-all")
+                self.front_end.notify(dialogs.all_freed_notice(outcomes), "freed-all")
 
         for action in actions:
-            self._follow(_("Free All Caches"), self._monitor.perform(action), tell)
+            self._when_done(_("Free All Caches"), self._monitor.perform(action), notify)
 
     def _limit(self, action: Limit) -> None:
-        def tell(outcome: Limited) -> None:
-            self.front_end.tell(dialogs.tell_limited(outcome), f"limited-{outcome.pid}")
+        def notify(outcome: Limited) -> None:
+            self.front_end.notify(dialogs.limited_notice(outcome), f"limited-{outcome.pid}")
 
-        self._follow(_("Limit Memory"), self._monitor.perform(action), tell)
+        self._when_done(_("Limit Memory"), self._monitor.perform(action), notify)
 
     def _ask_limit(self, action: AskLimit) -> None:
         """Say what a limit means before it is set; without a size let the person type it."""
@@ -308,30 +310,30 @@ class Controller:
         usual = dialogs.suggest_limit(worker, budget)
         self.front_end.ask_text(dialogs.ask_own_limit(worker, budget), usual, on_answer)
 
-    def _tell_tensors(self, name: str, outcome: Tensors) -> None:
+    def _notify_tensors(self, name: str, outcome: Tensors) -> None:
         if outcome.state != "done":
-            notice = dialogs.tell_tensors_refused(name, outcome)
-            self.front_end.tell(notice, f"tensors-{outcome.pid}")
+            notice = dialogs.tensors_refused_notice(name, outcome)
+            self.front_end.notify(notice, f"tensors-{outcome.pid}")
 
     def _stop(self, action: Stop) -> None:
         def stop() -> None:
-            self._follow(_("Stop"), self._monitor.perform(action), self._tell_stopped)
+            self._when_done(_("Stop"), self._monitor.perform(action), self._notify_stopped)
 
         self._confirm(dialogs.ask_stop(action), stop)
 
-    def _tell_stopped(self, outcome: Stopped) -> None:
+    def _notify_stopped(self, outcome: Stopped) -> None:
         _log.info("stop %s: %s", outcome.pid, outcome.state)
-        self.front_end.tell(dialogs.tell_stopped(outcome), f"stopped-{outcome.pid}")
+        self.front_end.notify(dialogs.stopped_notice(outcome), f"stopped-{outcome.pid}")
 
     def _connect(self, action: Connect) -> None:
         self._confirm(dialogs.ask_connect(action), lambda: self._connect_python(action))
 
     def _connect_python(self, action: Connect) -> None:
-        self._follow(_("Connect"), self._monitor.perform(action), self._show_connected)
+        self._when_done(_("Connect"), self._monitor.perform(action), self._show_connected)
 
     def _show_connected(self, outcome: Connected) -> None:
         _log.info("connect %s: %s", outcome.python, outcome.state)
-        self.front_end.show(dialogs.tell_connected(outcome))
+        self.front_end.show(dialogs.connected_dialog(outcome))
         self.read_pythons()
 
     def _ask_python(self, text: str = "", complaint: str = "") -> None:
@@ -356,7 +358,9 @@ class Controller:
         """Ask before a run is disturbed; refuse when memory is about to run out."""
 
         def probe() -> None:
-            self._follow(_("Run dtype Probe"), self._monitor.perform(action), self._tell_probed)
+            self._when_done(
+                _("Run dtype Probe"), self._monitor.perform(action), self._notify_probed
+            )
 
         objections = find_objections(self._monitor.latest)
         if not objections:
@@ -366,9 +370,9 @@ class Controller:
         else:
             self._confirm(dialogs.ask_probe(objections[0].text), probe)
 
-    def _tell_probed(self, probe: Probe) -> None:
+    def _notify_probed(self, probe: Probe) -> None:
         text = say_headline(probe) if probe.cells else say_end(probe)
-        self.front_end.tell(dialogs.tell_probed(text, probe.ended == "cancelled"), "probe")
+        self.front_end.notify(dialogs.probe_notice(text, probe.ended == "cancelled"), "probe")
 
     def _copy_diagnostics(self, doctor_report: DoctorReport) -> None:
         from mpsbar.doctor.diagnostics import read_versions, render_diagnostics
@@ -378,7 +382,7 @@ class Controller:
         home, dtypes = str(Path.home()), render_brief(find_result(latest))
         text = render_diagnostics(read_versions(), latest, doctor_report, home, dtypes)
         self.front_end.copy(text)
-        self.front_end.tell(dialogs.tell_copied_diagnostics(), "diagnostics")
+        self.front_end.notify(dialogs.copied_diagnostics_notice(), "diagnostics")
 
     def _open_report(self) -> None:
         """Check torch in every Python, which takes seconds, then write and open the report."""
@@ -386,7 +390,7 @@ class Controller:
             return
         doctor_report = self._monitor.perform(InspectPythons())
         self._set(replace(self.ui_state, is_reporting=True))
-        self.front_end.tell(dialogs.tell_making_report(), "report")
+        self.front_end.notify(dialogs.making_report_notice(), "report")
         self.run(_("Open Report"), partial(self._write_report, doctor_report), self._show_report)
 
     def _write_report(self, doctor_report: "Future[DoctorReport]") -> Path:
@@ -404,12 +408,12 @@ class Controller:
         self._set(replace(self.ui_state, is_reporting=False))
 
     def _show_report(self, file: Path) -> None:
-        notice = dialogs.tell_report(str(file), self.front_end.open(file))
-        self.front_end.tell(notice, "report")
+        notice = dialogs.report_notice(str(file), self.front_end.open(file))
+        self.front_end.notify(notice, "report")
 
     # --- settings
 
-    def _choose(self, action: Choose) -> None:
+    def _change_setting(self, action: ChangeSetting) -> None:
         settings = change(self.ui_state.settings, action.key, action.value)
         self._set(replace(self.ui_state, settings=settings))
         self.write(_("Saving the settings"), partial(write_setting, action.key, action.value))
@@ -429,7 +433,7 @@ class Controller:
             self._open_login_settings()
         elif status.why is not None:
             text = say_login(status.state, status.where, status.why, status.detail)
-            self.front_end.tell(dialogs.Notice("mpsbar", text), "login")
+            self.front_end.notify(dialogs.Notice("mpsbar", text), "login")
 
     def _show_login(self, status: "LoginStatus") -> None:
         self._set(replace(self.ui_state, login=status.state))  # "unavailable": a click says why
@@ -455,7 +459,7 @@ class Controller:
 
         self.front_end.ask(question, on_answer)
 
-    def _follow(self, what: str, future: "Future[_T]", then: Callable[[_T], None]) -> None:
+    def _when_done(self, what: str, future: "Future[_T]", then: Callable[[_T], None]) -> None:
         """Call `then` with the result on the main thread, once there is one."""
 
         def end() -> None:
@@ -477,4 +481,4 @@ class Controller:
     def fail(self, what: str, error: Exception) -> None:
         """Log and show that something failed."""
         _log.error("%s failed", what, exc_info=error)
-        self.front_end.tell_failure(what, error)
+        self.front_end.notify_failure(what, error)

@@ -12,7 +12,8 @@ from mpsbar.ui.command_rows import build_commands, build_welcome
 from mpsbar.ui.process_rows import build_processes
 from mpsbar.ui.process_submenu import can_free
 from mpsbar.ui.rows import Menu, Row, UiState
-from mpsbar.ui.text import findings, wording
+from mpsbar.ui.text import wording
+from mpsbar.ui.text.alerts import is_unknown, say_health
 from mpsbar.ui.text.machine import describe_gpu, describe_machine_briefly
 
 SECTIONS = 5
@@ -43,9 +44,9 @@ def _head(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
 
 def _health(snapshot: Snapshot) -> str:
     """The machine, or the reason when something is wrong or not known."""
-    if snapshot.health.level == "ok" and not findings.is_unknown(snapshot.health):
+    if snapshot.health.level == "ok" and not is_unknown(snapshot.health):
         return describe_machine_briefly(snapshot.machine)
-    return findings.say_health(snapshot.health, snapshot.names)
+    return say_health(snapshot.health, snapshot.names)
 
 
 def _gpu(snapshot: Snapshot) -> str:

@@ -6,7 +6,9 @@ from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.language import _
 from mpsbar.ui.process_table import build_rows, choose_columns
-from mpsbar.ui.text import cells, findings, wording
+from mpsbar.ui.text import cells, wording
+from mpsbar.ui.text.advice import say_advice
+from mpsbar.ui.text.alerts import is_unknown, say_health
 from mpsbar.ui.text.cells import Paint, in_colour, plain
 from mpsbar.ui.text.machine import describe_gpu, describe_machine
 
@@ -35,8 +37,8 @@ def render_status(
 def _render_head(snapshot: Snapshot, dtypes: DtypeHealth, paint: Paint) -> str:
     health = snapshot.health
     lines = [describe_machine(snapshot.machine), describe_gpu(snapshot.machine.gpu)]
-    colour = "dim" if findings.is_unknown(health) and health.level == "ok" else health.level
-    lines.append(paint(findings.say_health(health, snapshot.names), colour))
+    colour = "dim" if is_unknown(health) and health.level == "ok" else health.level
+    lines.append(paint(say_health(health, snapshot.names), colour))
     lines.append(wording.found(snapshot))
     if dtypes.surprise:
         lines.append(paint(_("dtypes: {headline}").format(headline=dtypes.surprise), "warning"))
@@ -81,7 +83,4 @@ def _advice_lines(snapshot: Snapshot, dtypes: DtypeHealth) -> list[str]:
     advised = advise(snapshot, snapshot.health, dtypes.failed)
     shown = [advice for advice in advised if advice.code != "connect"]
     names = snapshot.names
-    return [
-        f"→ {findings.say_advice(advice, names.get(advice.pid or 0))}"
-        for advice in shown[:_MAX_ADVICE]
-    ]
+    return [f"→ {say_advice(advice, names.get(advice.pid or 0))}" for advice in shown[:_MAX_ADVICE]]

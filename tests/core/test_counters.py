@@ -105,7 +105,7 @@ import sqlite3
 from pathlib import Path
 from mpsbar.core.process_tracker import ProcessTracker
 from mpsbar.history import database, reader, retention, writer
-from mpsbar.history.report.recorded import build_past
+from mpsbar.history.report.charts import build_charts
 
 file = Path("history.sqlite")
 file.touch(0o600)
@@ -128,7 +128,7 @@ retention.thin(connection, 10_000_000)
 connection.close()
 period = reader.read_period(0, 2000, 10, file)
 print([(run.name, run.known["graphs"], run.series.columns["graphs"]) for run in period.runs])
-print("graphs</" in build_past((period,), None, ''))
+print("graphs</" in build_charts((period,), None, ''))
 """)
     graphs = 77 << 20
     assert output.splitlines() == [

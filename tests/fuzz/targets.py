@@ -38,7 +38,7 @@ from mpsbar.system.child_process import parse_answer
 from mpsbar.system.last_words import parse_last_words
 from mpsbar.system.macos import gpu, iokit_values, report_files, sysctl
 from mpsbar.system.platform import parse_command, parse_variables
-from mpsbar.ui.hosts_table import render_hosts
+from mpsbar.ui.hosts_status import render_hosts
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.status_table import render_status
 from mpsbar.ui.text import outcomes

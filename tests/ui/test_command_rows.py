@@ -1,12 +1,11 @@
-"""The rows of the commands and the settings."""
+"""The rows of the commands."""
 
 from dataclasses import replace
 
 from samples import make_snapshot
-from ui.menu_kit import APP, rows, worker
+from ui.menu_kit import APP, rows
 
-from mpsbar.core.actions import Choose, Command, WatchEnd
-from mpsbar.core.settings import Settings
+from mpsbar.core.actions import Command
 from mpsbar.ui.menu import build_menu
 
 
@@ -14,35 +13,3 @@ def test_a_report_being_made_is_reported():
     found = rows(build_menu(make_snapshot(), replace(APP, is_reporting=True)))
     assert (found["report"].text, found["report"].actions) == ("Creating Report…", ())
     assert rows(build_menu(make_snapshot(), APP))["report"].actions == (Command.OPEN_REPORT,)
-
-
-def test_settings_show_what_is_chosen():
-    ui_state = replace(
-        APP, settings=Settings(bar="dot", interval=5.0, alerts=False), login="needs_approval",
-        watched=frozenset([(4711, 100.0)]),
-    )  # fmt: skip
-    found = rows(build_menu(make_snapshot(worker()), ui_state))
-    checked = {key for key, row in found.items() if row.is_checked}
-    assert checked == {
-        "bar-dot", "interval-5", "watch-4711",
-        "alerts-pressure", "alerts-memory", "alerts-swap", "alerts-leak", "alerts-speed",
-        "alerts-ended", "alerts-reset",
-        "keep-cache-off", "keep-4711-usual",
-    }  # fmt: skip
-    assert found["alerts-leak"].actions == ()
-    assert found["login"].text == "Open at Login (Needs Approval…)"
-    assert found["watch-4711"].actions == (WatchEnd(4711, 100.0, "train.py", on=False),)
-    assert "login" not in rows(build_menu(make_snapshot(), replace(APP, login=None)))
-
-
-def test_one_cause_of_alerts_is_switched_at_a_time():
-    found = rows(build_menu(make_snapshot(), APP))
-    assert found["alerts-leak"].actions == (
-        Choose("alert_causes", ("pressure", "memory", "swap", "speed", "ended", "reset")),
-    )
-    assert found["alerts-cache"].actions == (
-        Choose(
-            "alert_causes",
-            ("pressure", "memory", "swap", "leak", "speed", "cache", "ended", "reset"),
-        ),
-    )

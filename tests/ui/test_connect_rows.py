@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from samples import SERVE, make_snapshot, make_training
 
-from mpsbar.core.actions import Choose, Command, Connect, StartAtLogin
+from mpsbar.core.actions import ChangeSetting, Command, Connect, StartAtLogin
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
 from mpsbar.core.machine import Problem
@@ -41,8 +41,8 @@ def test_the_welcome_of_the_first_run():
         (Command.ASK_PYTHON,),
     ]
     assert login.actions == (StartAtLogin(True),)
-    assert alerts.actions == (Choose("alerts", False),)
-    assert hide.actions == (Choose("welcome", False),)
+    assert alerts.actions == (ChangeSetting("alerts", False),)
+    assert hide.actions == (ChangeSetting("welcome", False),)
 
 
 @pytest.mark.parametrize(
@@ -151,4 +151,4 @@ def test_no_question_of_the_app_asks_for_one():
         dialogs.ask_python("x"),
     ):  # fmt: skip
         assert not COMMAND.search(dialog.text)
-    assert not COMMAND.search(dialogs.tell_running().text)
+    assert not COMMAND.search(dialogs.running_notice().text)

@@ -511,7 +511,7 @@ def test_a_failure_is_reported_and_the_next_click_works(play):
 
 def test_a_front_end_without_an_action_of_the_app_says_so():
     failures = []
-    front_end = SimpleNamespace(tell_failure=lambda what, error: failures.append((what, error)))
+    front_end = SimpleNamespace(notify_failure=lambda what, error: failures.append((what, error)))
     controller = Controller(FakeMonitor(SEEN), front_end, UiState(settings=Settings()))
     controller.click(Row("quit", "Quit mpsbar…", actions=(Command.QUIT,)))
     controller.close()

@@ -7,7 +7,7 @@ from ui.menu_kit import APP, rows, worker
 from ui.text.scene_kit import MACHINE, SCENE
 
 from mpsbar.core.actions import (
-    Choose,
+    ChangeSetting,
     Command,
     Connect,
     Copy,
@@ -53,8 +53,8 @@ def test_each_row_asks_for_its_own():
     assert found["connect-4720"].actions == (Connect("/v/bin/python"),)
     assert found["stop-4720"].actions == (Stop(4720, 7.0, "serve.py"),)
     assert found["diagnostics"].actions == (InspectPythons(),)
-    assert found["bar-gpu"].actions == (Choose("bar", "gpu"),)
-    assert found["interval-5"].actions == (Choose("interval", 5.0),)
+    assert found["bar-gpu"].actions == (ChangeSetting("bar", "gpu"),)
+    assert found["interval-5"].actions == (ChangeSetting("interval", 5.0),)
     assert found["login"].actions == (StartAtLogin(True),)
     assert (found["quit"].actions, found["quit"].shortcut) == ((Command.QUIT,), "q")
 

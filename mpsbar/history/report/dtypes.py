@@ -53,13 +53,13 @@ def say_dated_subject(probe: Probe | DeepProbe, home: str, zone: tzinfo | None) 
 def _heat_map(probe: Probe) -> Markup:
     known = {(cell.operation, cell.dtype): cell for cell in probe.cells}
     rows = [
-        (name, [tag("td", _spot(known.get((name, dtype)))) for dtype in probe.dtypes])
+        (name, [tag("td", _cell_button(known.get((name, dtype)))) for dtype in probe.dtypes])
         for name in probe.operations
     ]
     return build_heat_map(_("Operations and dtypes"), "heat", probe.dtypes, rows)
 
 
-def _spot(cell: Cell | None) -> Markup:
+def _cell_button(cell: Cell | None) -> Markup:
     """One cell; for one that does not work a button that shows the reason."""
     if cell is None:
         return Markup("")

@@ -14,7 +14,7 @@ from mpsbar.history.report.page import (
     build_workers,
     render_document,
 )
-from mpsbar.history.report.recorded import build_fallbacks
+from mpsbar.history.report.runs import build_fallbacks
 from mpsbar.history.retention import KEEP_DAYS
 from mpsbar.language import _
 from mpsbar.ui.text import endings, wording

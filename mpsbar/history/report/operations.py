@@ -46,13 +46,14 @@ def _heat_map(probe: DeepProbe) -> Markup:
     for cell in probe.cells:
         known.setdefault(cell.operation, {})[cell.dtype] = cell
     rows = [
-        (name, [_spot(cells.get(dtype)) for dtype in probe.dtypes]) for name, cells in known.items()
+        (name, [_heat_cell(cells.get(dtype)) for dtype in probe.dtypes])
+        for name, cells in known.items()
     ]
     table = build_heat_map(_("Every operation and dtype"), "heat dense", probe.dtypes, rows)
     summary = _("{n} operations × {dtypes} dtypes").format(n=len(known), dtypes=len(probe.dtypes))
     return tag("details", tag("summary", summary), table)
 
 
-def _spot(cell: DeepCell | None) -> Markup:
+def _heat_cell(cell: DeepCell | None) -> Markup:
     state = "unknown" if cell is None else cell.state
     return tag("td", SIGNS.get(state, "?"), class_=f"spot {state}")

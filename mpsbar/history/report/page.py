@@ -15,13 +15,16 @@ from mpsbar.doctor.rules import DoctorReport
 from mpsbar.dtypes.deep_results import DeepProbe
 from mpsbar.dtypes.verdicts import count_failures
 from mpsbar.history.reader import Period
+from mpsbar.history.report.charts import build_charts
 from mpsbar.history.report.dtypes import build_dtypes
 from mpsbar.history.report.html import Markup, build_table, tag, text, void
 from mpsbar.history.report.operations import build_operations
-from mpsbar.history.report.recorded import build_ends, build_past, build_runs
+from mpsbar.history.report.runs import build_ends, build_runs
 from mpsbar.language import _, get_code
 from mpsbar.ui.columns import REPORTED, translate
-from mpsbar.ui.text import findings, wording
+from mpsbar.ui.text import wording
+from mpsbar.ui.text.advice import say_advice
+from mpsbar.ui.text.alerts import is_unknown, say_health
 from mpsbar.ui.text.machine import describe_gpu, describe_machine
 
 
@@ -62,7 +65,9 @@ def render_report(report: Report, style: str, script: str, zone: tzinfo | None =
             "ends", _("How runs ended"), build_ends(report.ends, zone, home, report.native)
         ),
         build_section(
-            "memory", _("Memory over time"), build_past(periods, zone, home, report.history_problem)
+            "memory",
+            _("Memory over time"),
+            build_charts(periods, zone, home, report.history_problem),
         ),
         build_section("workers", _("Connected now"), build_workers(snapshot)),
         build_section("unconnected", _("Not connected"), build_unconnected(snapshot, report.home)),
@@ -133,10 +138,10 @@ def build_section(key: str, title: str, content: Markup | None) -> Section | Non
 
 def _describe_now(snapshot: Snapshot) -> list[Markup]:
     health = snapshot.health
-    level = "unknown" if findings.is_unknown(health) and health.level == "ok" else health.level
+    level = "unknown" if is_unknown(health) and health.level == "ok" else health.level
     lines = [describe_machine(snapshot.machine), describe_gpu(snapshot.machine.gpu)]
     return [
-        tag("p", findings.say_health(health, snapshot.names), class_=f"health {level}"),
+        tag("p", say_health(health, snapshot.names), class_=f"health {level}"),
         *(tag("p", line) for line in lines if line),
     ]
 
@@ -146,7 +151,7 @@ def _advice(report: Report) -> Markup | None:
     names = snapshot.names
     failed = None if report.probe is None else count_failures(report.probe)
     steps = [
-        wording.shorten_home(findings.say_advice(step, names.get(step.pid or 0)), report.home)
+        wording.shorten_home(say_advice(step, names.get(step.pid or 0)), report.home)
         for step in advise(snapshot, snapshot.health, failed)
     ]
     if not steps:

@@ -34,7 +34,7 @@ from mpsbar.ui.menubar.menu_items import MenuLevel, listen
 from mpsbar.ui.menubar.run_loop import Timer, avoid_nap, guarded, is_tracking
 from mpsbar.ui.rows import UiState
 from mpsbar.ui.text.alerts import say_alert
-from mpsbar.ui.text.dialogs import tell_complaints, tell_running
+from mpsbar.ui.text.dialogs import complaints_notice, running_notice
 
 OPEN_SECONDS = 0.5  # between two updates of an open menu
 CLOSED_SECONDS = 5.0  # the bar follows each tick; this is for what comes without one
@@ -124,7 +124,7 @@ class MenuBar:
         self._controller.read_login()
         self._controller.read_enabled()
         if self._complaints:
-            self._front_end.tell(tell_complaints(self._complaints), "settings")
+            self._front_end.notify(complaints_notice(self._complaints), "settings")
 
     def _on_tick(self, _snapshot: Snapshot) -> None:
         """On the ticking thread."""
@@ -141,7 +141,7 @@ class MenuBar:
         self._refresh()
         self._check_awake()
         if self._claim.nudged():
-            self._front_end.tell(tell_running(), "running")
+            self._front_end.notify(running_notice(), "running")
 
     def _refresh(self) -> None:
         snapshot = self._monitor.latest
@@ -214,7 +214,7 @@ class MenuBar:
             self._last_event = event.number
             alert = event.what
             if isinstance(alert, Freed) and alert.when_possible and not alert.asked_here:
-                self._controller.tell_freed(alert)  # asked for some minutes ago
+                self._controller.notify_freed(alert)  # asked for some minutes ago
             if not isinstance(alert, Alert):
                 continue
             title, text = say_alert(alert)

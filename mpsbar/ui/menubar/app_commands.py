@@ -33,8 +33,8 @@ from mpsbar.ui.text.dialogs import (
     ask_profiling,
     describe_folder_panel,
     explain_delivery,
+    link_dialog,
     no_application,
-    tell_link,
 )
 
 _log = logging.getLogger("mpsbar")
@@ -71,7 +71,7 @@ def install_command(controller: Controller) -> None:
 
 def _show_link(controller: Controller, link: command_line_link.Link) -> None:
     _log.info("command line tool: %s %s", link.state, link.path)
-    dialog = tell_link(link.state, link.path, link.on_path, link.by_hand, link.detail)
+    dialog = link_dialog(link.state, link.path, link.on_path, link.by_hand, link.detail)
     if ask(dialog) == 0 and len(dialog.buttons) > 1:
         controller.front_end.copy(link.by_hand)
 

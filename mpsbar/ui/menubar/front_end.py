@@ -1,4 +1,4 @@
-"""How the menu bar asks and tells: alerts, notifications, the pasteboard."""
+"""How the menu bar asks and notifies: alerts, notifications, the pasteboard."""
 
 import logging
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from mpsbar.desktop.programs import open_file
 from mpsbar.language import _
 from mpsbar.system.paths import log_file
 from mpsbar.ui.menubar.run_loop import call_when_free, guarded
-from mpsbar.ui.text.dialogs import Dialog, Notice, tell_failure
+from mpsbar.ui.text.dialogs import Dialog, Notice, failure_notice
 
 _FIELD_SIZE = (240, 24)
 _log = logging.getLogger("mpsbar")
@@ -55,9 +55,9 @@ class MenuBarFrontEnd:
         except Exception as error:  # noqa: BLE001 - the click that asked is long over
             what = question.title.rstrip("?")
             _log.exception("%s failed", what)
-            self.tell_failure(what, error)
+            self.notify_failure(what, error)
 
-    def tell(self, notice: Notice, key: str) -> None:
+    def notify(self, notice: Notice, key: str) -> None:
         if notice.kind == "detail":
             return
         _log.info("%s: %s", notice.title, notice.text)
@@ -68,8 +68,8 @@ class MenuBarFrontEnd:
     def show(self, text: Dialog) -> None:
         call_when_free(ask, text)
 
-    def tell_failure(self, what: str, error: Exception) -> None:
-        self.tell(tell_failure(what, error, str(log_file())), f"failed-{what}")
+    def notify_failure(self, what: str, error: Exception) -> None:
+        self.notify(failure_notice(what, error, str(log_file())), f"failed-{what}")
 
     def copy(self, text: str) -> None:
         if not clipboard.copy(text, "darwin"):

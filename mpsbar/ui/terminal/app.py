@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
-from mpsbar.core.actions import Choose
+from mpsbar.core.actions import ChangeSetting
 from mpsbar.core.settings import Loaded
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.summary import build_rows as build_dtype_rows
@@ -263,7 +263,7 @@ class TerminalApp(BaseApp):
         self._rewrite_log()
 
     def save_theme(self, name: str) -> None:
-        self._controller.perform(Choose("theme", name))
+        self._controller.perform(ChangeSetting("theme", name))
 
     def _take(self) -> None:
         self.state.update(self._monitor.latest)

@@ -19,7 +19,7 @@ from mpsbar.core.settings import Settings
 from mpsbar.language import _
 from mpsbar.ui.terminal.drawing import make_text
 from mpsbar.ui.terminal.driver import choose_driver
-from mpsbar.ui.terminal.order import Ordered
+from mpsbar.ui.terminal.order import TableOrder
 from mpsbar.ui.terminal.screens import TextScreen
 from mpsbar.ui.terminal.themes import (
     THEMES,
@@ -112,7 +112,7 @@ class BaseApp(App[None]):
 
     TITLE = "mpsbar"
     KEY_ACTIONS: ClassVar[Collection[str]]  # of the keys of an app's tables
-    state: Ordered
+    state: TableOrder
     HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - as textual declares it
         (0, "-narrow"), (80, "-medium"), (110, "-wide"), (170, "-huge"),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""How the terminal asks and tells: screens over the table, lines in the log under it."""
+"""How the terminal asks and notifies: screens over the table, lines in the log under it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +39,7 @@ class TerminalFrontEnd:
         """Enter takes what was typed, Esc changes nothing."""
         self._app.push_screen(FieldScreen(question, text), lambda typed: _call(answer, typed))
 
-    def tell(self, notice: Notice, key: str) -> None:  # noqa: ARG002 - a log replaces nothing
+    def notify(self, notice: Notice, key: str) -> None:  # noqa: ARG002 - a log replaces nothing
         is_short = notice.kind == "summary"
         text = notice.title if is_short else f"{notice.title}: {notice.text}"
         self._app.note(text, notice.level)
@@ -48,7 +48,7 @@ class TerminalFrontEnd:
         paragraphs = text.text.split("\n\n")
         self._app.note(": ".join((text.title, *paragraphs)))
 
-    def tell_failure(self, what: str, error: Exception) -> None:  # noqa: ARG002 - it was just pressed
+    def notify_failure(self, what: str, error: Exception) -> None:  # noqa: ARG002 - it was just pressed
         self._app.note(f"{type(error).__name__}: {error}", "warning")
 
     def open(self, file: Path) -> bool:

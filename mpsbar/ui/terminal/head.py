@@ -13,7 +13,8 @@ from mpsbar.language import _
 from mpsbar.ui.bar import DOTS, build_bar
 from mpsbar.ui.terminal.drawing import draw_history, draw_load, make_text
 from mpsbar.ui.terminal.themes import LEVEL_STYLES, Palette
-from mpsbar.ui.text import cells, findings, wording
+from mpsbar.ui.text import cells, wording
+from mpsbar.ui.text.alerts import say_health
 from mpsbar.ui.text.machine import describe_machine_briefly
 
 _HISTORY = 8
@@ -48,7 +49,7 @@ def render_head(snapshot: Snapshot, width: int, height: int, palette: Palette) -
 
 def _render_health(snapshot: Snapshot, width: int, palette: Palette) -> Text:
     shape = build_bar(snapshot).shape
-    words = findings.say_health(snapshot.health, snapshot.names)
+    words = say_health(snapshot.health, snapshot.names)
     style = palette.style(LEVEL_STYLES.get(shape, "quiet"), bold=shape in ("warning", "critical"))
     left = make_text(f"{DOTS[shape]} {words}", style)
     notes = [wording.problems(len(snapshot.problems))] if snapshot.problems else []

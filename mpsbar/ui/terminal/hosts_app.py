@@ -239,10 +239,10 @@ class HostsApp(BaseApp):
     def _take(self) -> None:
         if self.state.update(self._read()):
             self._show()
-            self._tell_questions()
+            self._announce_questions()
             self.refresh_bindings()
 
-    def _tell_questions(self) -> None:
+    def _announce_questions(self) -> None:
         """Announces once each host whose ssh wants to ask a person something."""
         asking = [reading.host for reading in self.state.readings if reading.needs_person]
         new = [host for host in asking if host not in self._announced]

@@ -10,7 +10,7 @@ from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import ProcessSeries, Trends
 from mpsbar.language import _
 from mpsbar.ui.process_table import TableRow, build_rows
-from mpsbar.ui.terminal.order import Ordered, arrange, matches
+from mpsbar.ui.terminal.order import TableOrder, arrange, matches
 from mpsbar.ui.text.hosts import say_since
 
 # Processes whose memory is followed over time, of all hosts: each takes up to 150 kB. The selected
@@ -21,7 +21,7 @@ _MAX_FOLLOWED = 60
 _MAX_ROWS, _FEW_ROWS = 1000, 20
 
 
-class HostsState(Ordered):
+class HostsState(TableOrder):
     """Used on the main thread only. Of a host that is silent it keeps what was known last."""
 
     ended = None  # of the selected process; that is not known of other computers
@@ -48,7 +48,7 @@ class HostsState(Ordered):
         for reading in new:
             last = before.get(reading.host)
             if reading.status is not None and (last is None or last.status is not reading.status):
-                self.snapshots[reading.host] = self._follow(reading)
+                self.snapshots[reading.host] = self._with_history(reading)
             self._host_rows.pop(reading.host, None)
         self.arrange()
         return True
@@ -97,7 +97,7 @@ class HostsState(Ordered):
 
     # --- inside
 
-    def _follow(self, reading: HostReading) -> Snapshot:
+    def _with_history(self, reading: HostReading) -> Snapshot:
         """The last status with the history of its host; times are by our own clock."""
         assert reading.status is not None
         snapshot = replace(reading.status.snapshot, time=reading.answered_at or 0.0)

@@ -20,7 +20,7 @@ _SortKey = tuple[float, str]
 _Measure = Callable[[_RowGroup], _SortKey]
 
 
-class Ordered:
+class TableOrder:
     """The rows of a table: which is selected, what they are sorted by and must contain."""
 
     def __init__(self) -> None:

@@ -28,7 +28,7 @@ _CLOSE: list[BindingType] = [Binding("escape,q", "dismiss", show=False)]
 _Result = TypeVar("_Result")
 
 
-class OverScreen(ModalScreen[_Result]):
+class DimmedModalScreen(ModalScreen[_Result]):
     """What is behind it is dimmed when that has changed: textual's own does it at each of the five
     times that a new screen is drawn, which was half of what opening one took."""
 
@@ -37,7 +37,7 @@ class OverScreen(ModalScreen[_Result]):
         self._behind: list[Strip] = []
         self._drawn_for: object = None  # what is behind depends on this too
 
-    def refresh(self, *regions: Region, **options: Any) -> "OverScreen[_Result]":
+    def refresh(self, *regions: Region, **options: Any) -> "DimmedModalScreen[_Result]":
         if regions:  # those of the screen behind that have changed
             self._drawn_for = None
         super().refresh(*regions, **options)
@@ -66,7 +66,7 @@ def _dim(style: Style, colour: Color) -> Style:
     return dimmed.style or style
 
 
-class AskScreen(OverScreen[int | None]):
+class AskScreen(DimmedModalScreen[int | None]):
     """A question; the last button, which changes nothing, has the focus."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -99,7 +99,7 @@ class AskScreen(OverScreen[int | None]):
         self.dismiss(number)
 
 
-class ChoiceScreen(OverScreen[int | None]):
+class ChoiceScreen(DimmedModalScreen[int | None]):
     """One of several; the cursor stands at the one that is set."""
 
     BINDINGS: ClassVar[list[BindingType]] = _CLOSE
@@ -120,7 +120,7 @@ class ChoiceScreen(OverScreen[int | None]):
         self.dismiss(event.option_index)
 
 
-class FieldScreen(OverScreen[str | None]):
+class FieldScreen(DimmedModalScreen[str | None]):
     """A text that can be changed: Enter takes it, Esc changes nothing."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "dismiss", show=False)]
@@ -140,7 +140,7 @@ class FieldScreen(OverScreen[str | None]):
         self.dismiss(event.value)
 
 
-class LiveScreen(OverScreen[None]):
+class LiveScreen(DimmedModalScreen[None]):
     """A screen that changes with each snapshot."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -184,7 +184,7 @@ class TextScreen(LiveScreen):
             self.query_one("#text", Static).update(text)
 
 
-class TableScreen(OverScreen[None]):
+class TableScreen(DimmedModalScreen[None]):
     """A table to read, such as that of the dtypes."""
 
     BINDINGS: ClassVar[list[BindingType]] = _CLOSE

@@ -14,7 +14,7 @@ from mpsbar.ui.process_rows import build_actions
 from mpsbar.ui.process_table import INDENT, TableRow, build_rows
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.terminal.chart import ChartMark
-from mpsbar.ui.terminal.order import Ordered, arrange, matches
+from mpsbar.ui.terminal.order import TableOrder, arrange, matches
 from mpsbar.ui.text import endings, outcomes, wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line, say_ended
 
@@ -35,7 +35,7 @@ class Note:
     level: str = ""  # "ok", "warning", "critical"
 
 
-class TerminalState(Ordered):
+class TerminalState(TableOrder):
     """Used on the main thread only."""
 
     def __init__(self, snapshot: Snapshot, settings: Settings) -> None:

@@ -27,7 +27,7 @@ from mpsbar.ui.terminal.drawing import (
     make_text,
 )
 from mpsbar.ui.terminal.lines_view import group_lines
-from mpsbar.ui.terminal.order import Ordered
+from mpsbar.ui.terminal.order import TableOrder
 from mpsbar.ui.terminal.state import TerminalState
 from mpsbar.ui.terminal.themes import Palette
 from mpsbar.ui.text import wording
@@ -187,11 +187,11 @@ class ProcessTable(SteadyTable):
         self.show_cells(build_headers(columns, state), drawn, state.selected)
 
 
-def build_headers(columns: Sequence[FittedColumn], order: Ordered) -> Headers:
+def build_headers(columns: Sequence[FittedColumn], order: TableOrder) -> Headers:
     return [(column.key, _write_header(column, order), column.width) for column in columns]
 
 
-def _write_header(column: FittedColumn, order: Ordered) -> str:
+def _write_header(column: FittedColumn, order: TableOrder) -> str:
     mark = ("▼" if order.descending else "▲") if column.key == order.sort else ""
     return column.mark_header(mark)
 

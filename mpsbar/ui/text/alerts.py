@@ -1,19 +1,99 @@
-"""An alert in words: title and text of a notification, or one line. Pure."""
+"""What is wrong, in words: the health of this computer in a sentence, and each alert as a
+notification or a line. Pure.
+"""
+
+from collections.abc import Mapping
 
 from mpsbar.core.events import Alert
-from mpsbar.core.findings import Value
+from mpsbar.core.findings import Health, Reason, Value
 from mpsbar.core.naming import printable
 from mpsbar.core.verdicts import EndVerdict
 from mpsbar.language import _
+from mpsbar.ui.text.advice import fill_in, say_values
 from mpsbar.ui.text.cells import cut_middle
-from mpsbar.ui.text.endings import say_verdict
-from mpsbar.ui.text.findings import say_reason
-from mpsbar.ui.text.wording import duration, size
+from mpsbar.ui.text.progress import say_speeds
+from mpsbar.ui.text.wording import clock, duration, size
 
 # About what a banner shows before it cuts by itself.
 _TITLE_WIDTH = 60
 _TEXT_WIDTH = 240
 _NAME_WIDTH = 40
+# Reasons that say that not enough is known to call it well.
+UNKNOWN_CODES = ("unknown", "not_judged", "pressure_unknown")
+
+
+def is_unknown(health: Health) -> bool:
+    """Returns whether too little could be read to call it well."""
+    return any(reason.code in UNKNOWN_CODES for reason in health.reasons)
+
+
+def say_health(health: Health, names: Mapping[int, str]) -> str:
+    """One sentence, whatever the level; `names` by pid."""
+    if not health.reasons:
+        return _("No problems")
+    worst = health.reasons[0]
+    words = say_reason(worst, names.get(worst.pid) if worst.pid is not None else None)
+    if health.level == "ok":
+        is_well = worst.code not in UNKNOWN_CODES
+        return _("No problems; {reason}").format(reason=words) if is_well else words
+    more = sum(reason.level != "ok" for reason in health.reasons) - 1
+    return _("{reason} (and {n} more)").format(reason=words, n=more) if more else words
+
+
+def say_reason(reason: Reason, name: str | None = None) -> str:
+    words = say_values(reason.values, reason.pid, name)
+    if reason.code == "slowed":
+        words |= _slowed_words(reason.values, words)
+    template = _reasons(reason.level).get(reason.code, _("{code} (no description)"))
+    return fill_in(template, {**words, "code": printable(reason.code)})
+
+
+def _slowed_words(values: Mapping[str, Value], words: Mapping[str, str]) -> dict[str, str]:
+    """Two speeds in one unit, the time of day, and what coincided, if anything."""
+    before, now, unit, since = (values.get(key) for key in ("before", "now", "unit", "since"))
+    speeds = {}
+    if isinstance(before, int | float) and isinstance(now, int | float) and before and now:
+        speeds["before"], speeds["now"] = say_speeds(float(before), float(now), str(unit or ""))
+    cause = {
+        "nap": _("; macOS has slowed it down since, because its windows are hidden (App Nap)"),
+        "swap": _("; at the same time, swap grew by {growth}"),
+        "pressure": _("; at the same time, memory pressure rose"),
+        "fallback": _("; more of its operations have run on the CPU since, because MPS lacks them"),
+        "other": _("; {other} began to use the GPU"),
+        "battery": _("; the computer has been on battery since"),
+        "free": _("; its cache was freed shortly before"),
+    }.get(str(values.get("cause")), "")
+    at = clock(since if isinstance(since, int | float) else None)
+    return speeds | {"at": at, "meanwhile": fill_in(cause, words)}
+
+
+# A function, not a constant: a language is chosen after this module is imported.
+def _reasons(level: str) -> dict[str, str]:
+    return {
+        "pressure": _("Memory pressure is critical")
+        if level == "critical"
+        else _("Memory pressure is high"),
+        "memory_filling": _("At this rate, memory will be full in {seconds} ({available} left)"),
+        "gpu_filling": _(
+            "At this rate, GPU memory will be full in {seconds} ({used} of {budget} in use)"
+        ),
+        "process_memory": _("{name} is using {used} of the GPU's {budget}"),
+        "gpu_memory": _("GPU memory is running low: {used} of {budget} in use"),
+        "leak": _(
+            "{name} grew by {growth} more than its tensors in {seconds}: possible memory leak"
+        ),
+        "swap_growing": _("Swap grew by {growth} in {seconds} (now {used})"),
+        "swap_used": _("Memory is short: {used} of swap in use, {available} of {whole} available"),
+        "slowed": _("{name} slowed from {before} to {now} at {at}{meanwhile}"),
+        "cache": _("{name} has a cache of {cached} that can be freed"),
+        "gpu_reset": _(
+            "The GPU was reset at {time}; results since then may be wrong: {names} (torch before "
+            "2.15 does not raise an error)"
+        ),
+        "unknown": _("Couldn't read this computer's memory"),
+        "pressure_unknown": _("Memory pressure is unknown; no other problems"),
+        "not_judged": _("Status unknown"),
+    }
 
 
 def say_alert(alert: Alert) -> tuple[str, str]:
@@ -109,6 +189,8 @@ def say_ended(
         details.append(_("peak {size}").format(size=size(peak)))
     text = _("Process {pid} is no longer running").format(pid=pid)
     if verdict is not None and verdict.code != "unknown":
+        from mpsbar.ui.text.endings import say_verdict  # `mpsbar status` needs no words of ends
+
         text = say_verdict(verdict, _name(name, pid))
     title = _("{name} ended").format(name=_name(name, pid))
     if not name:

@@ -122,7 +122,7 @@ def _explain_limit(worker: Worker) -> str:
     return "\n\n".join(parts)
 
 
-def tell_limited(outcome: Limited) -> Notice:
+def limited_notice(outcome: Limited) -> Notice:
     is_gone = outcome.state in ("gone", "ended")
     text = (
         outcome_text.say_limited_briefly(outcome) if is_gone else outcome_text.say_limited(outcome)
@@ -154,14 +154,14 @@ def ask_python(complaint: str = "") -> Dialog:
     return Dialog(_("Which environment?"), text, (_("Connect"), _("Cancel")))
 
 
-def tell_connected(outcome: Connected) -> Dialog:
+def connected_dialog(outcome: Connected) -> Dialog:
     failed = outcome.state in ("refused", "no_answer")
     title = _("Couldn't connect") if failed else _("Connected")
     path = printable(outcome.python, _PATH_WIDTH)
     return Dialog(title, f"{path}\n\n{outcome_text.say_connected(outcome)}", (_("OK"),))
 
 
-def tell_freed(outcome: Freed, is_one_of_many: bool = False) -> Notice:
+def freed_notice(outcome: Freed, is_one_of_many: bool = False) -> Notice:
     is_gone = outcome.state in ("gone", "ended")
     text = outcome_text.say_freed_briefly(outcome) if is_gone else outcome_text.say_freed(outcome)
     return Notice(
@@ -172,7 +172,7 @@ def tell_freed(outcome: Freed, is_one_of_many: bool = False) -> Notice:
     )
 
 
-def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
+def all_freed_notice(outcomes: Sequence[Freed]) -> Notice:
     done = [outcome for outcome in outcomes if outcome.state == "done"]
     size = wording.size(sum(outcome.freed or 0 for outcome in done))
     title = ngettext(
@@ -189,18 +189,18 @@ def tell_all_freed(outcomes: Sequence[Freed]) -> Notice:
     return Notice(title, "\n".join(lines), "summary")
 
 
-def tell_stopped(outcome: Stopped) -> Notice:
+def stopped_notice(outcome: Stopped) -> Notice:
     # Its row says that it was asked to stop.
     kind: Literal["detail", "outcome"] = "detail" if outcome.state == "asked" else "outcome"
     return Notice(_name(outcome.name), outcome_text.say_stopped(outcome), kind)
 
 
-def tell_tensors_refused(name: str, outcome: Tensors) -> Notice:
+def tensors_refused_notice(name: str, outcome: Tensors) -> Notice:
     """The submenu of the process says the same."""
     return Notice(_name(name), outcome_text.say_tensors_refused(outcome), "detail", "warning")
 
 
-def tell_failure(what: str, error: Exception, log_file: str) -> Notice:
+def failure_notice(what: str, error: Exception, log_file: str) -> Notice:
     """What failed, why, and where the details are."""
     why = printable(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
     text = _("{why}. For details, see {log}").format(why=why, log=log_file)
@@ -249,11 +249,11 @@ def refuse_probe(why_not: str) -> Dialog:
     return Dialog(_("Can't run the probe now"), text, (_("OK"),))
 
 
-def tell_probed(text: str, is_cancelled: bool) -> Notice:
+def probe_notice(text: str, is_cancelled: bool) -> Notice:
     return Notice(_("dtype probe"), text, "detail" if is_cancelled else "outcome")
 
 
-def tell_running() -> Notice:
+def running_notice() -> Notice:
     text = _(
         "Look for its hexagon icon in the menu bar. If you don't see it, check System Settings > "
         "Menu Bar."
@@ -261,27 +261,27 @@ def tell_running() -> Notice:
     return Notice(_("mpsbar is already running"), text)
 
 
-def tell_complaints(complaints: Sequence[str]) -> Notice:
+def complaints_notice(complaints: Sequence[str]) -> Notice:
     """Settings that were ignored, and why."""
     return Notice(_("Some settings can't be used"), "\n".join(complaints[:_MAX_LINES]))
 
 
-def tell_making_report() -> Notice:
+def making_report_notice() -> Notice:
     text = _("checking torch in each Python; this takes a few seconds")
     return Notice(_("Creating the report"), text, "detail")
 
 
-def tell_report(file: str, is_open: bool) -> Notice:
+def report_notice(file: str, is_open: bool) -> Notice:
     if is_open:
         return Notice(_("Report"), file, "detail")
     return Notice(_("Report"), _("{file} (couldn't open a browser)").format(file=file))
 
 
-def tell_copied(text: str) -> Notice:
+def copied_notice(text: str) -> Notice:
     return Notice(_("Copied"), text, "detail")
 
 
-def tell_copied_diagnostics() -> Notice:
+def copied_diagnostics_notice() -> Notice:
     return Notice(_("Diagnostics copied"), _("Paste them into your bug report."))
 
 
@@ -307,7 +307,7 @@ def describe_folder_panel() -> tuple[str, str]:
     )
 
 
-def tell_link(state: str, path: str, on_path: bool, by_hand: str, detail: str) -> Dialog:
+def link_dialog(state: str, path: str, on_path: bool, by_hand: str, detail: str) -> Dialog:
     """How linking the command ended; "Copy Command" comes first where a command is needed."""
     where = printable(path, _PATH_WIDTH)
     command = printable(by_hand, 3 * _PATH_WIDTH)

@@ -15,9 +15,9 @@ from mpsbar.core.signals import name_signal
 from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.core.verdicts import EndVerdict
 from mpsbar.language import _
+from mpsbar.ui.text.advice import fill_in, say_advice
 from mpsbar.ui.text.cells import cut_middle
 from mpsbar.ui.text.fallbacks import render_fallbacks
-from mpsbar.ui.text.findings import say_advice
 from mpsbar.ui.text.wording import UNKNOWN, ago, clock, duration, size
 
 # Where these are only likely, the words below do not say so themselves.
@@ -115,12 +115,7 @@ def say_verdict(verdict: EndVerdict | None, name: str, how: str | None = None) -
     is_last_error = verdict.sure != "known" and "last_words" in verdict.basis
     if is_last_error and verdict.code not in ("exception", "stopped"):
         sentence += _(" (the last error that Python printed)")
-    return sentence.format_map(_Known(words))
-
-
-class _Known(dict[str, str]):
-    def __missing__(self, key: str) -> str:
-        return "?"
+    return fill_in(sentence, words)
 
 
 def _sentence(verdict: EndVerdict) -> str:

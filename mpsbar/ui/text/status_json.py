@@ -8,7 +8,7 @@ from mpsbar.core.counters import COUNTERS, SENT
 from mpsbar.core.findings import NOT_PROBED, DtypeHealth
 from mpsbar.core.machine import Machine, Process
 from mpsbar.core.snapshot import Snapshot, Worker
-from mpsbar.ui.text import findings
+from mpsbar.ui.text.alerts import say_reason
 
 
 def build_status(snapshot: Snapshot, dtypes: DtypeHealth = NOT_PROBED) -> dict[str, Any]:
@@ -37,8 +37,7 @@ def _health(snapshot: Snapshot) -> dict[str, Any]:
     return {
         "level": snapshot.health.level,
         "reasons": [
-            findings.say_reason(reason, names.get(reason.pid or 0))
-            for reason in snapshot.health.reasons
+            say_reason(reason, names.get(reason.pid or 0)) for reason in snapshot.health.reasons
         ],
         "causes": [asdict(reason) for reason in snapshot.health.reasons],
     }

@@ -10,7 +10,7 @@ from mpsbar.core.findings import Reason
 from mpsbar.core.host_readings import HostReading
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.ui.text import hosts, wording
-from mpsbar.ui.text.findings import say_reason
+from mpsbar.ui.text.alerts import say_reason
 from mpsbar.ui.text.wording import how_to_connect
 
 

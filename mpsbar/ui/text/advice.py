@@ -1,14 +1,13 @@
-"""The sentences for the health of this computer and for the advice. Pure."""
+"""What to do next, in words: a sentence for each step of core/advice.py. Pure."""
 
 import shlex
 from collections.abc import Mapping
 from typing import get_args
 
-from mpsbar.core.findings import Advice, Health, Reason, Value
+from mpsbar.core.findings import Advice, Value
 from mpsbar.core.naming import Kind, printable
 from mpsbar.language import _
 from mpsbar.ui.text.cells import cut_middle
-from mpsbar.ui.text.progress import say_speeds
 from mpsbar.ui.text.wording import UNKNOWN, clock, duration, how_to_connect, size
 
 _SIZES = {"available", "budget", "cached", "growth", "used", "whole"}
@@ -16,39 +15,11 @@ _TIMES = {"seconds"}
 _CLOCKS = {"time"}
 _COMMANDS = {"package", "python"}
 _NAME_WIDTH = 40
-# Reasons that say that not enough is known to call it well.
-UNKNOWN_CODES = ("unknown", "not_judged", "pressure_unknown")
-
-
-def is_unknown(health: Health) -> bool:
-    """Returns whether too little could be read to call it well."""
-    return any(reason.code in UNKNOWN_CODES for reason in health.reasons)
-
-
-def say_health(health: Health, names: Mapping[int, str]) -> str:
-    """One sentence, whatever the level; `names` by pid."""
-    if not health.reasons:
-        return _("No problems")
-    worst = health.reasons[0]
-    words = say_reason(worst, names.get(worst.pid) if worst.pid is not None else None)
-    if health.level == "ok":
-        is_well = worst.code not in UNKNOWN_CODES
-        return _("No problems; {reason}").format(reason=words) if is_well else words
-    more = sum(reason.level != "ok" for reason in health.reasons) - 1
-    return _("{reason} (and {n} more)").format(reason=words, n=more) if more else words
-
-
-def say_reason(reason: Reason, name: str | None = None) -> str:
-    words = _words(reason.values, reason.pid, name)
-    if reason.code == "slowed":
-        words |= _slowed_words(reason.values, words)
-    template = _reasons(reason.level).get(reason.code, _("{code} (no description)"))
-    return template.format_map(_Words(words, code=printable(reason.code)))
 
 
 def say_advice(advice: Advice, name: str | None = None, with_commands: bool = True) -> str:
     """One step, with the command to type if there is one; without: as the menu words it."""
-    words = _words(advice.values, advice.pid, name)
+    words = say_values(advice.values, advice.pid, name)
     why = advice.values.get("why")
     code = f"{advice.code}.{why}" if why else advice.code
     if advice.code == "connect":
@@ -57,62 +28,10 @@ def say_advice(advice: Advice, name: str | None = None, with_commands: bool = Tr
     if code == "report_bug" and not with_commands:
         return _("If it happens again, report it with Copy Diagnostics")
     template = _advice().get(code, _("{code} (no description)"))
-    return template.format_map(_Words(words, code=printable(code)))
+    return fill_in(template, {**words, "code": printable(code)})
 
 
-def _slowed_words(values: Mapping[str, Value], words: Mapping[str, str]) -> dict[str, str]:
-    """Two speeds in one unit, the time of day, and what coincided, if anything."""
-    before, now, unit, since = (values.get(key) for key in ("before", "now", "unit", "since"))
-    found = {}
-    if isinstance(before, int | float) and isinstance(now, int | float) and before and now:
-        found["before"], found["now"] = say_speeds(float(before), float(now), str(unit or ""))
-    found["at"] = clock(since if isinstance(since, int | float) else None)
-    cause = {
-        "nap": _("; macOS has slowed it down since, because its windows are hidden (App Nap)"),
-        "swap": _("; at the same time, swap grew by {growth}"),
-        "pressure": _("; at the same time, memory pressure rose"),
-        "fallback": _("; more of its operations have run on the CPU since, because MPS lacks them"),
-        "other": _("; {other} began to use the GPU"),
-        "battery": _("; the computer has been on battery since"),
-        "free": _("; its cache was freed shortly before"),
-    }.get(str(values.get("cause")), "")
-    return found | {"meanwhile": cause.format_map(_Words(words))}
-
-
-class _Words(dict[str, str]):
-    def __missing__(self, key: str) -> str:
-        return UNKNOWN
-
-
-# Functions, not constants: a language is chosen after this module is imported.
-def _reasons(level: str) -> dict[str, str]:
-    return {
-        "pressure": _("Memory pressure is critical")
-        if level == "critical"
-        else _("Memory pressure is high"),
-        "memory_filling": _("At this rate, memory will be full in {seconds} ({available} left)"),
-        "gpu_filling": _(
-            "At this rate, GPU memory will be full in {seconds} ({used} of {budget} in use)"
-        ),
-        "process_memory": _("{name} is using {used} of the GPU's {budget}"),
-        "gpu_memory": _("GPU memory is running low: {used} of {budget} in use"),
-        "leak": _(
-            "{name} grew by {growth} more than its tensors in {seconds}: possible memory leak"
-        ),
-        "swap_growing": _("Swap grew by {growth} in {seconds} (now {used})"),
-        "swap_used": _("Memory is short: {used} of swap in use, {available} of {whole} available"),
-        "slowed": _("{name} slowed from {before} to {now} at {at}{meanwhile}"),
-        "cache": _("{name} has a cache of {cached} that can be freed"),
-        "gpu_reset": _(
-            "The GPU was reset at {time}; results since then may be wrong: {names} (torch before "
-            "2.15 does not raise an error)"
-        ),
-        "unknown": _("Couldn't read this computer's memory"),
-        "pressure_unknown": _("Memory pressure is unknown; no other problems"),
-        "not_judged": _("Status unknown"),
-    }
-
-
+# A function, not a constant: a language is chosen after this module is imported.
 def _advice() -> dict[str, str]:
     return {
         "free_cache": _("Free {cached} cached by {name}: mpsbar free {pid}"),
@@ -217,8 +136,19 @@ def _advice() -> dict[str, str]:
     }  # fmt: skip
 
 
-def _words(values: Mapping[str, Value], pid: int | None, name: str | None) -> dict[str, str]:
-    words = {key: _word(key, value) for key, value in values.items()}
+class _Words(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return UNKNOWN
+
+
+def fill_in(template: str, words: Mapping[str, str]) -> str:
+    """Returns the template with these words; what is not among them is unknown."""
+    return template.format_map(_Words(words))
+
+
+def say_values(values: Mapping[str, Value], pid: int | None, name: str | None) -> dict[str, str]:
+    """Returns the words for the values of a reason or a step, and for the process it is about."""
+    words = {key: _say_value(key, value) for key, value in values.items()}
     words["pid"] = UNKNOWN if pid is None else str(pid)
     if name:
         words["name"] = cut_middle(name, _NAME_WIDTH)
@@ -227,7 +157,7 @@ def _words(values: Mapping[str, Value], pid: int | None, name: str | None) -> di
     return words
 
 
-def _word(key: str, value: Value) -> str:
+def _say_value(key: str, value: Value) -> str:
     number = value if isinstance(value, int | float) else None
     if key in _SIZES:
         return size(None if number is None else int(number))

@@ -7,7 +7,7 @@ import pytest
 from history_kit import GB, HOSTILE, MB, NOW
 
 from mpsbar.history.reader import TimeSeries
-from mpsbar.history.report.chart import Chart, Line, draw_chart, find_top, find_top_speed
+from mpsbar.history.report.svg import Chart, Line, draw_chart, find_top, find_top_speed
 
 
 def test_what_the_script_reads_cannot_end_it():
