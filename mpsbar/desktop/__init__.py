@@ -1,1 +1,3 @@
-"""This desktop: Open at Login, notifications, clipboard, opening files, the icon's visibility."""
+"""The desktop's services: Open at Login, notifications, clipboard, opening files, the icon's
+visibility.
+"""

@@ -1,4 +1,4 @@
-"""The app bundle: whether macOS takes this process for an app, where it lies, its signature.
+"""The app bundle: whether macOS treats this process as an app, where it lies, its signature.
 
 `paths.is_in_app` is another question: whether py2app built the program that runs.
 """

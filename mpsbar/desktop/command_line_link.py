@@ -54,7 +54,7 @@ class Link:
 
 
 def find_tool() -> str | None:
-    """The command inside the app, which the link points to; None outside the app."""
+    """Returns the command inside the app, which the link points to; None outside the app."""
     bundle = read_bundle()
     if bundle is None:
         return None
@@ -87,7 +87,7 @@ def install(tool: str, folder: str) -> Link:
 
 
 def _link_shell_files(resources: Path, prefix: Path) -> None:
-    """The command works without them: what cannot be linked is left out."""
+    """Links what it can: the command works without them."""
     for name in SHELL_FILES:
         with suppress(OSError):
             if (resources / name).is_file():
@@ -126,10 +126,10 @@ def _is_on_path(folder: str) -> bool:
 
 
 def _read_paths(files: Iterable[str]) -> list[str]:
-    found: list[str] = []
+    lines: list[str] = []
     for name in files:
         with suppress(OSError):
             path = Path(name)
             for file in sorted(path.iterdir()) if path.is_dir() else [path]:
-                found += read_bytes(file, _MAX_BYTES).decode("utf-8", "replace").split("\n")
-    return [line.strip() for line in found if line.strip()]
+                lines += read_bytes(file, _MAX_BYTES).decode("utf-8", "replace").split("\n")
+    return [line.strip() for line in lines if line.strip()]

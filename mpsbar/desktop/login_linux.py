@@ -76,7 +76,7 @@ def escape(value: str) -> str:
 
 def unescape(value: str) -> str:
     codes = {"\\": "\\", "n": "\n", "t": "\t", "r": "\r", "s": " "}
-    return re.sub(r"\\(.)", lambda found: codes.get(found[1], found[0]), value)
+    return re.sub(r"\\(.)", lambda match: codes.get(match[1], match[0]), value)
 
 
 def parse_entry(text: str) -> dict[str, str]:

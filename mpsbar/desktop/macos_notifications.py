@@ -28,10 +28,9 @@ _MAX_TEXT = 1000
 
 
 class UserNotifications:
-    """Queues notices until the user has answered macOS's question.
-
-    Where the user said no, nothing is sent by another way. Where macOS takes none of an app that is
-    signed ad hoc, they go to `fallback`.
+    """Queues notices until the user has answered macOS's question. If the user says no, nothing is
+    sent in another way. If macOS accepts none because the app is signed ad hoc, they go to
+    `fallback`.
     """
 
     kind = "UserNotifications"
@@ -84,7 +83,7 @@ class UserNotifications:
             self._own_delivery = "script"
 
     def _read_settings(self, then: Callable[[int], None]) -> None:
-        """Each time: the user may change them while the app runs."""
+        """Reads them each time: the user may change them while the app runs."""
 
         def answered(settings: Any) -> None:
             then(int(settings.authorizationStatus()))
@@ -124,7 +123,8 @@ class UserNotifications:
         self._log(f"macOS refuses notifications ({why}); using {self._fallback.kind} instead")
 
     def _safely(self, handler: Callable[..., None]) -> Callable[..., None]:
-        """macOS calls back on a queue of its own, where an exception ends the process."""
+        """Catches exceptions: macOS calls back on a queue of its own, where one ends the
+        process."""
 
         def guarded(*arguments: Any) -> None:
             try:
@@ -137,7 +137,7 @@ class UserNotifications:
 
 @functools.cache
 def _delegate_class() -> Any:
-    """Made once: Objective-C has one class of a name."""
+    """Makes the class once: Objective-C has one class of a name."""
 
     class MpsbarNotificationDelegate(NSObject):  # type: ignore[misc]
         def userNotificationCenter_willPresentNotification_withCompletionHandler_(  # noqa: N802

@@ -50,7 +50,8 @@ def make_notifier(
     osascript: str = OSASCRIPT,
     notify_send: str | None = None,
 ) -> Notifier:
-    """Chooses what this desktop has. On the main thread, before the app has finished launching."""
+    """Chooses what this desktop has. Call it on the main thread, before the app has finished
+    launching."""
     if platform == "darwin":
         script = Osascript(log, osascript)
         return _make_app_notifier(log, script) or script
@@ -83,7 +84,7 @@ class Osascript:
         self.delivery: Delivery = "unknown"
 
     def _note(self, problem: str | None) -> None:
-        """It succeeds also where Script Editor may not notify, and shows nothing then."""
+        """osascript succeeds even where Script Editor may not notify, and then shows nothing."""
         self.delivery = "script" if problem is None else "failed"
 
     def notify(self, title: str, text: str, key: str) -> None:  # noqa: ARG002

@@ -1,1 +1,1 @@
-"""What happened: the recorder, its database, and what is read from it."""
+"""The history: the recorder, its database, and what is read from it."""

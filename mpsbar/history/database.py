@@ -58,7 +58,7 @@ _WRONG_TABLES = re.compile(r"no such (table|column)|has no column|already exists
 
 
 def build_steps() -> list[str]:
-    """STEPS, with the columns of each counter that was added later in the step of its version."""
+    """Returns STEPS; the step of a version also has the columns of the counters that it added."""
     later = [counter for counter in COUNTERS if counter.recorded and counter.recorded > 1]
     newest = max([len(STEPS), *(counter.recorded or 0 for counter in later)])
     steps = [*STEPS, *[""] * (newest - len(STEPS))]
@@ -102,7 +102,7 @@ def require_files(file: Path) -> None:
 
 
 def find_room(cap: int) -> int:
-    """Bytes for the main file: the cap minus room for the write-ahead log."""
+    """Returns the bytes for the main file: the cap minus room for the write-ahead log."""
     return max(256 * _PAGE, cap - 3 * WAL_BYTES)
 
 

@@ -120,12 +120,12 @@ def find_problem(file: Path | None = None) -> str | None:
     try:
         with closing(open_to_read(file or paths.history_file())) as connection:
             connection.execute("SELECT 1 FROM runs LIMIT 1").fetchall()
-            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            (answer,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except FileNotFoundError:
         return None
     except (sqlite3.Error, OSError) as error:
         return str(error)
-    return None if found == "ok" else str(found)
+    return None if answer == "ok" else str(answer)
 
 
 def read_start(file: Path | None = None) -> float | None:

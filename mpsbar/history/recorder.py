@@ -42,12 +42,13 @@ OnProblem = Callable[[Reason], None]
 
 
 def _read_clock() -> float:
-    """A clock that runs while the computer sleeps, and that nobody can set."""
+    """Returns a time from a clock that runs while the computer sleeps and that nobody can set."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
 class Recorder:
-    """Call `record` at each tick and `close` at the end, on one thread. One process records."""
+    """Writes the history. Call `record` at each tick and `close` at the end, on one thread. Of
+    several processes one records."""
 
     def __init__(
         self,
@@ -92,7 +93,7 @@ class Recorder:
         if now < self._due and not (rows.is_urgent and self._connection is not None):
             return ()
         if self._connection is None or self._has_old_runs:
-            rows.add_all()  # a run without a row at the beginning counts as ended
+            rows.add_all()  # a run that has no row yet counts as ended
         return self._try_to_write(snapshot, now)
 
     def correct(self, end: EndedProcess) -> None:
@@ -100,7 +101,7 @@ class Recorder:
         self._rows.correct(end)
 
     def close(self) -> None:
-        """Write what waits, and let the next recorder begin."""
+        """Write what waits, and let another process record."""
         with suppress(sqlite3.Error, OSError, NewerFormat):
             if not self._rows.is_empty and self._is_recorder():
                 self._connect()

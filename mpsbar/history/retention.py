@@ -1,4 +1,6 @@
-"""How long history is kept: an hour in full, some days by the minute, never above a size."""
+"""How long history is kept: every reading for an hour, one a minute for some days, never above a
+size.
+"""
 
 import sqlite3
 

@@ -51,7 +51,7 @@ _EVENT = (
     "INSERT INTO events (time, kind, code, level, pid, name, size, phase, details)"
     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-# More of an end that is in the file already.
+# What became known later of an end that is in the file already.
 _CORRECT = (
     "UPDATE runs SET ended = ?, how = ?, verdict = ? WHERE pid = ? AND ended IS NOT NULL"
     " AND (abs(started - ?) < ? OR (started IS NULL AND ? IS NULL))"

@@ -1,1 +1,1 @@
-"""How we show it: the menu as data and the front ends that draw it."""
+"""The user interfaces: the menu as data, and the front ends that draw it."""

@@ -50,7 +50,7 @@ def _health(snapshot: Snapshot) -> str:
 
 
 def _job(snapshot: Snapshot) -> str:
-    """train.py: 62% · 3.1 it/s · 4 min left."""
+    """Returns the progress of the longest job, such as train.py: 62% · 3.1 it/s · 4 min left."""
     job = snapshot.longest_job
     return "" if job is None else f"{job.name}: {progress.say_progress(job.progress)}"
 

@@ -32,9 +32,10 @@ class Column:
     is_outside: bool = False  # known of unconnected processes too
     hidden_if_unknown: tuple[Table, ...] = ()  # tables that leave it out while no value is known
     drawing: Drawing | None = None  # only in `top`, which draws it
+    is_main: bool = False  # one of those that the key `o` of `top` goes through to sort by
 
     def header(self, snapshot: Snapshot) -> str:
-        """The key; but on Linux the footprint is the resident set, which is called RSS."""
+        """Returns the key, translated; on Linux the footprint is the resident set, called RSS."""
         if self.key == "FOOTPRINT":
             kinds = {process.footprint_kind for process in snapshot.processes or ()}
             if kinds == {"rss"}:
@@ -119,7 +120,7 @@ def _of_counter(counter: Counter) -> Column:
     key = counter.name.upper()
     return Column(
         key, counter.name.capitalize(), number, write, counter.rank or 0, max(8, len(key)),
-        hidden_if_unknown=_HIDDEN.get(key, ("top",)),
+        hidden_if_unknown=_HIDDEN.get(key, ("top",)), is_main=key in ("HELD", "CACHED"),
     )  # fmt: skip
 
 
@@ -129,14 +130,17 @@ COLUMNS = (
         "PID", "PID", lambda process: process.pid, lambda process, _: str(process.pid), 2, 5,
         is_outside=True,
     ),
-    Column("NAME", "Name", None, lambda process, _: process.name, 0, 16, False, is_outside=True),
+    Column(
+        "NAME", "Name", None, lambda process, _: process.name, 0, 16, False, is_outside=True,
+        is_main=True,
+    ),
     Column("DEVICE", "Device", None, _device, 7, 6, False, is_outside=True),
     Column("MEMORY", "", _measure, _draw, 3, 8, False, drawing="bar"),
     *map(_of_counter, SHOWN),
     Column("HISTORY", "", _measure, _draw, 8, 8, False, drawing="history"),
     Column(
         "FOOTPRINT", "Footprint", _footprint, lambda _, size: wording.size(size), 9,
-        is_outside=True,
+        is_outside=True, is_main=True,
     ),
     Column(
         "GPU", "GPU", _gpu_percent, lambda _, percent: wording.percent(percent), 5, 4,

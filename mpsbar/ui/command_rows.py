@@ -39,7 +39,7 @@ def build_commands(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
 
 
 def _recent_alerts(snapshot: Snapshot, delivery: str) -> Iterator[Row]:
-    """The last alerts, newest first: none is lost, whether macOS showed it or not."""
+    """Lists the last alerts, newest first, whether macOS showed them or not."""
     alerts = [event for event in snapshot.events if isinstance(event.what, Alert)]
     if not alerts:
         return
@@ -68,8 +68,8 @@ def _recent_alert(event: Event, now: float) -> Row:
 
 
 def build_welcome(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
-    """What to do first; gone once an environment is connected and mpsbar opens at login (where
-    that is possible), or when it is hidden."""
+    """Returns the first steps; none once an environment is connected and mpsbar opens at login
+    (where that is possible), or when the person has hidden them."""
     is_done = bool(ui_state.enabled) and ui_state.login in ("on", "unavailable")
     if not ui_state.settings.welcome or ui_state.enabled is None or is_done:
         return ()
@@ -94,16 +94,16 @@ def build_welcome(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
 
 
 def _build_connect(snapshot: Snapshot, ui_state: UiState) -> Row:
-    """At all times, also while nothing runs."""
+    """Returns a row that is always there, even while nothing runs."""
     children = _list_pythons("connect", snapshot, ui_state)
     return Row("connect", _("Connect an Environment"), children=children, room=_PYTHON_ROOM)
 
 
 def _list_pythons(key: str, snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     enabled = ui_state.enabled or ()
-    found = dict.fromkeys((*enabled, *(ui_state.pythons or ())))
+    pythons = dict.fromkeys((*enabled, *(ui_state.pythons or ())))
     rows = []
-    for number, python in enumerate(list(found)[:_MAX_PYTHONS]):
+    for number, python in enumerate(list(pythons)[:_MAX_PYTHONS]):
         action = Connect(python)
         text = cut_middle(wording.shorten_home(python, ui_state.home), _PYTHON_WIDTH)
         is_pending = action in snapshot.pending

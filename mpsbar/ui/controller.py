@@ -107,7 +107,7 @@ class Controller:
         self.front_end = front_end
         self._monitor = monitor
         self._own_actions = own_actions or {}
-        self._settings_file = paths.settings_file()  # kept: it is looked at every tick
+        self._settings_file = paths.settings_file()  # kept, because it is read at every tick
         self._settings_stamp = read_stamp(self._settings_file)
         # `mpsbar top` does not wait for threads of this name when it ends.
         self._pool = ThreadPoolExecutor(2, thread_name_prefix="mpsbar-action")
@@ -227,10 +227,11 @@ class Controller:
         self.run(_("Finding Pythons"), find, self._show_pythons)
 
     def _show_pythons(self, found: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
-        self._set(replace(self.ui_state, pythons=found[0], enabled=found[1]))
+        pythons, enabled = found
+        self._set(replace(self.ui_state, pythons=pythons, enabled=enabled))
 
     def note_delivery(self, delivery: Delivery) -> None:
-        """What became of the last alert; written down for `mpsbar doctor` when it changes."""
+        """Notes what became of the last alert; `mpsbar doctor` reads it from a file."""
         if delivery != self.ui_state.delivery:
             from mpsbar.desktop.notifications import write_delivery
 
@@ -288,11 +289,13 @@ class Controller:
         self._when_done(_("Limit Memory"), self._monitor.perform(action), notify)
 
     def _ask_limit(self, action: AskLimit) -> None:
-        """Say what a limit means before it is set; without a size let the person type it."""
+        """Explain what a limit means before it is set; without a size, let the person type it."""
         snapshot = self._monitor.latest
-        worker = next((each for each in snapshot.workers if each.pid == action.pid), None)
+        worker = next((w for w in snapshot.workers if w.pid == action.pid), None)
         if worker is None:
-            self._limit(Limit(action.pid, action.limit, action.started))  # tells that it has ended
+            self._limit(
+                Limit(action.pid, action.limit, action.started)
+            )  # the outcome says that it has ended
             return
         budget = find_budget(snapshot, (worker,))
         if action.limit is not None:
@@ -436,7 +439,9 @@ class Controller:
             self.front_end.notify(dialogs.Notice("mpsbar", text), "login")
 
     def _show_login(self, status: "LoginStatus") -> None:
-        self._set(replace(self.ui_state, login=status.state))  # "unavailable": a click says why
+        self._set(
+            replace(self.ui_state, login=status.state)
+        )  # where it is unavailable, a click says why
 
     def _open_login_settings(self) -> None:
         from mpsbar.desktop.login import open_login_settings

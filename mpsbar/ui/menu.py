@@ -43,7 +43,7 @@ def _head(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
 
 
 def _health(snapshot: Snapshot) -> str:
-    """The machine, or the reason when something is wrong or not known."""
+    """Returns the machine, or the reason when something is wrong or not known."""
     if snapshot.health.level == "ok" and not is_unknown(snapshot.health):
         return describe_machine_briefly(snapshot.machine)
     return say_health(snapshot.health, snapshot.names)

@@ -26,7 +26,7 @@ def build_processes(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
 
 
 def _headers(snapshot: Snapshot) -> Row:
-    """The names of the columns."""
+    """Returns the row with the names of the columns."""
     cells = (_("Name"), _("Device"), _("Memory"), "")
     what = _("What a connected process holds; for others, their footprint.")
     whole = (
@@ -55,7 +55,7 @@ def _build_rows(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
 
 
 def _ended(process: EndedProcess, now: float, ui_state: UiState) -> Row:
-    """The row of an ended process; its submenu says what is known, and what to do next."""
+    """Returns the row of an ended process; its submenu says what is known, and what to do next."""
     name, note = cut_middle(process.name, WIDTHS[0]), endings.describe_end(process, now)
     key = f"gone-{process.pid}-{int(process.started or process.ended)}"
     if not ui_state.is_clickable or process.verdict is None:

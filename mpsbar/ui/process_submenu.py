@@ -79,7 +79,7 @@ def build_free(worker: Worker, is_pending: bool = False) -> tuple[Row, ...]:
 
 
 def _free_when_possible(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
-    """Offered where a Free was refused; while one waits, the same row cancels it."""
+    """Offers it where a Free was refused; while one waits, the same row cancels it."""
     pid, kept = worker.pid, worker.kept_free
     key = f"when-possible-{pid}"
     if kept is not None:
@@ -101,7 +101,7 @@ def _free_when_possible(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
 
 
 def _limit(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
-    """Only where its agent and an allocator in use can keep a limit."""
+    """Returns nothing unless its agent and an allocator in use can keep a limit."""
     pid, now = worker.pid, worker.limit
     meanings = wording.explain_limit(worker, briefly=True)
     if "limit" not in worker.methods or not meanings:
@@ -137,7 +137,7 @@ def _limit(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
 
 
 def _auto_free(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> Iterator[Row]:
-    """What is chosen for this process alone, until it ends; Settings has what holds for all."""
+    """Lists the choices for this process alone, until it ends; Settings has those for all."""
     if not can_free(worker) or worker.cached is None:
         return
     pid, settings = worker.pid, ui_state.settings
@@ -167,26 +167,26 @@ def _auto_free(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> Iterato
 
 
 def build_tensors(snapshot: Snapshot, pid: int) -> tuple[Row, ...]:
-    """The largest groups of tensors; while there are none, one row that says why."""
-    found = snapshot.tensors.get(pid)
-    if found is None:
+    """Lists the largest groups of tensors; while there are none, one row says why."""
+    tensors = snapshot.tensors.get(pid)
+    if tensors is None:
         is_pending = FindTensors(pid) in snapshot.pending
         words = [_("Counting…") if is_pending else _("Not counted yet")]
-    elif found.state != "done":
-        words = [outcomes.say_tensors_refused(found)]
+    elif tensors.state != "done":
+        words = [outcomes.say_tensors_refused(tensors)]
     else:
-        words = _say_tensors(found)
+        words = _say_tensors(tensors)
     lines = [cut_middle(text, _WIDTH) for text in words]
     return tuple(Row(f"tensor-{pid}-{number}", text) for number, text in enumerate(lines))
 
 
-def _say_tensors(found: Tensors) -> list[str]:
-    lines = [_say_group(group) for group in found.groups[:_MAX_GROUPS]]
-    rest = sum(group.size for group in found.groups[_MAX_GROUPS:]) + (found.others or 0)
+def _say_tensors(tensors: Tensors) -> list[str]:
+    lines = [_say_group(group) for group in tensors.groups[:_MAX_GROUPS]]
+    rest = sum(group.size for group in tensors.groups[_MAX_GROUPS:]) + (tensors.others or 0)
     if rest:
         lines.append(_("{size}  other tensors").format(size=wording.size(rest)))
-    unseen = sum(found.not_visible.values())
-    if found.cut_short:  # what was not looked at may well be visible
+    unseen = sum(tensors.not_visible.values())
+    if tensors.cut_short:  # what was not looked at may well be visible
         lines.append(_("There are more: counting stopped early"))
     elif unseen:
         lines.append(_("{size}  not visible from Python").format(size=wording.size(unseen)))
@@ -200,7 +200,7 @@ def _say_group(group: TensorGroup) -> str:
 
 
 def _connect(process: Process, snapshot: Snapshot) -> Iterator[Row]:
-    """Nothing where its Python is not known: there is no environment to enable."""
+    """Returns nothing where its Python is not known: there is no environment to enable."""
     if process.python is None:
         return
     action = Connect(process.python)

@@ -26,7 +26,8 @@ class TableRow:
 
 
 def build_rows(snapshot: Snapshot, as_tree: bool = True) -> tuple[TableRow, ...]:
-    """Each family together; children that are copies share one row. Else one row a process."""
+    """Keeps each family together; children that are copies share one row. Without `as_tree`: one
+    row per process."""
     families = snapshot.families
     if as_tree:
         return tuple(row for family in families for row in _build_family(family, snapshot))
@@ -163,7 +164,7 @@ def _share(
 def _stretch_drawings(
     widths: dict[str, int], full: dict[str, int], shown: Sequence[Column]
 ) -> None:
-    """In a wide window bars and histories grow, by what the notes do not need."""
+    """Widens bars and histories in a wide window, by what the notes do not need."""
     for column in shown:
         spare = widths["NOTE"] - max(full["NOTE"], _USUAL_NOTE)
         if column.drawing is not None and spare > 0:

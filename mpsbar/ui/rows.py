@@ -1,4 +1,6 @@
-"""The menu as data, which front ends only draw: rows with their actions; str() reads well. Pure."""
+"""The menu as data, which front ends only draw: rows with their actions; str() is the menu as
+text. Pure.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -59,7 +61,7 @@ class Row:
 
     @property
     def share_bar(self) -> str:
-        """`share` in characters that every Mac's fonts have; nothing where it is not known."""
+        """Draws `share` in characters that every Mac's fonts have; empty where it is not known."""
         if self.share is None:
             return ""
         full = max(round(self.share * BAR_CELLS), 1 if self.share > 0 else 0)

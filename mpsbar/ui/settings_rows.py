@@ -49,7 +49,7 @@ def _intervals(settings: Settings) -> Iterator[Row]:
 
 
 def _auto_free(settings: Settings) -> Iterator[Row]:
-    """The choices for all processes; the submenu of one has its own."""
+    """Lists the choices for all processes; each process has its own in its submenu."""
     sizes = [OFF, *KEEP_CACHE_BELOW]
     if parse_size(settings.keep_cache_below) not in map(parse_size, sizes):
         sizes.append(settings.keep_cache_below)  # of the settings file

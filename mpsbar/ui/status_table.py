@@ -25,7 +25,8 @@ def render_status(
     dtypes: DtypeHealth = NOT_PROBED,
     width: int | None = None,
 ) -> str:
-    """Shows only surprises of the dtypes. No row of the table is longer than `width`."""
+    """Renders the whole text. Of the dtypes it has only surprises; no row of the table is longer
+    than `width`."""
     paint = in_colour if is_coloured else plain
     parts = [_render_head(snapshot, dtypes, paint)]
     if snapshot.families:

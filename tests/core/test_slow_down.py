@@ -4,7 +4,6 @@ import random
 from dataclasses import replace
 
 import pytest
-from mpsbar.ui.text.findings import say_reason
 from samples import GB, MAC, make_process, make_snapshot, make_training
 
 from mpsbar.core.alerts import Alerts
@@ -15,6 +14,7 @@ from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.slow_down import BLIND, SpeedWatch
 from mpsbar.core.snapshot import LastFree
 from mpsbar.core.trends import Trends
+from mpsbar.ui.text.alerts import say_reason
 
 START = 1_000_000.0
 

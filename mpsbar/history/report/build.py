@@ -38,7 +38,7 @@ def write_report(
 
 
 def write_hosts_report(readings: Sequence[HostReading], ends: Ends, file: Path) -> Path:
-    """The report of several hosts; OSError: it could not be written."""
+    """Write the report of several hosts. OSError: it could not be written."""
     native = read_native_operations()
     page = render_hosts_report(__version__, readings, ends, native, time.time(), *_read_style())
     return _write(page, file)
@@ -71,7 +71,7 @@ def make_report(
 
 
 def _read_style() -> tuple[str, str]:
-    """The style and the script of the page."""
+    """Reads the style and the script of the page."""
     css, script = (
         paths.resource(name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
     )
@@ -79,7 +79,7 @@ def _read_style() -> tuple[str, str]:
 
 
 def _read_periods(now: float) -> tuple[Period, ...]:
-    """The last hour and, if more was recorded, all of it."""
+    """Reads the last hour and, if more was recorded, all of it."""
     start = read_start()
     if start is None:
         return ()

@@ -20,7 +20,8 @@ _MAX_MARKS = 60
 def build_charts(
     periods: Sequence[Period], zone: tzinfo | None, home: str, problem: str | None = None
 ) -> Markup:
-    """The charts; without any, why: `problem` is why the history can't be read."""
+    """Renders the charts, or says why there are none; `problem` is why the history can't be
+    read."""
     recorded = [period for period in periods if not period.is_empty]
     if not recorded and problem is not None:
         text = _("The history can't be read: {problem}")
@@ -123,7 +124,7 @@ def _speed_chart(period: Period, run: Run, key: str) -> Chart:
 
 
 def _marks(events: Iterable[RecordedEvent]) -> tuple[Mark, ...]:
-    """The marks of a chart; limits and a Free that failed are in the table only."""
+    """Returns the marks of a chart; limits and a Free that failed are in the table only."""
     shown = [
         event
         for event in events

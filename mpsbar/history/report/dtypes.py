@@ -42,7 +42,7 @@ def build_dtypes(probe: Probe | None, home: str, zone: tzinfo | None) -> Markup 
 
 
 def say_dated_subject(probe: Probe | DeepProbe, home: str, zone: tzinfo | None) -> str:
-    """Of which torch, device, Python and system it was, and when."""
+    """Returns which torch, device, Python and system were probed, and when."""
     text = shorten_home(say_subject(probe), home)
     if probe.time is None:
         return text
@@ -60,7 +60,7 @@ def _heat_map(probe: Probe) -> Markup:
 
 
 def _cell_button(cell: Cell | None) -> Markup:
-    """One cell; for one that does not work a button that shows the reason."""
+    """Renders one cell; one that does not work is a button that shows the reason."""
     if cell is None:
         return Markup("")
     sign, words = SIGNS.get(cell.state, "?"), states().get(cell.state, cell.state)
@@ -77,12 +77,12 @@ def _cell_button(cell: Cell | None) -> Markup:
     )
 
 
-def build_legend(found: set[str]) -> Markup:
-    """What the signs of these states mean."""
+def build_legend(shown: set[str]) -> Markup:
+    """Explains the signs of these states."""
     items = [
         tag("li", tag("span", sign, class_=f"spot {state}", aria_hidden="true"), states()[state])
         for state, sign in SIGNS.items()
-        if state in found
+        if state in shown
     ]
     return tag("ul", *items, class_="legend signs")
 
@@ -102,7 +102,7 @@ def _verdict(verdict: Verdict) -> tuple[object, ...]:
 
 
 def _checks(probe: Probe) -> Markup | None:
-    """The known silent bugs that are present, or could not be checked for."""
+    """Lists the known silent bugs that are present, or could not be checked for."""
     checks = [check for check in probe.checks if check.state != "right"]
     if not checks:
         return None

@@ -1,4 +1,4 @@
-"""Renders the report of several hosts: one page, made here of what each of them said. Pure."""
+"""Renders the report of several hosts: one page, from what each of them answered. Pure."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -39,7 +39,7 @@ def render_hosts_report(
 
 
 def _build_host(number: int, reading: HostReading, ends: Ends, native: NativeOperations) -> Section:
-    """The key is ours: a name of a host may hold what no id may."""
+    """Renders one host. Its id in the page has a number: a name may have forbidden characters."""
     parts = [*_build_now(reading), _build_ends(ends, reading, native)]
     section = build_section(f"host-{number}", reading.host, join(parts))
     assert section is not None
@@ -63,13 +63,13 @@ def _build_now(reading: HostReading) -> list[Markup]:
 
 
 def _build_ends(ends: Ends, reading: HostReading, native: NativeOperations) -> Markup:
-    found = ends.get(reading.host)
-    if isinstance(found, HostProblem):
+    ended = ends.get(reading.host)
+    if isinstance(ended, HostProblem):
         text = _("How runs ended there is not known: no answer ({reason}).")
-        return tag("p", text.format(reason=found.text))
-    if found is None:
+        return tag("p", text.format(reason=ended.text))
+    if ended is None:
         return Markup("")
-    if not found:
+    if not ended:
         text = _("mpsbar knows of no run that ended there in the last {n} days.")
         return tag("p", text.format(n=KEEP_DAYS))
     headers = (_("Name"), _("PID"), _("Ended"), _("How"), _("Evidence"), _("Next steps"))
@@ -82,10 +82,10 @@ def _build_ends(ends: Ends, reading: HostReading, native: NativeOperations) -> M
             "; ".join(end.evidence),
             "; ".join(end.next_steps),
         )
-        for end in found
+        for end in ended
     ]
     table = build_table(_("How runs ended"), headers, rows)
-    if all(end.fallbacks is None for end in found):
+    if all(end.fallbacks is None for end in ended):
         return table
-    fallbacks = [(end.name, end.pid, end.fallbacks) for end in found]
+    fallbacks = [(end.name, end.pid, end.fallbacks) for end in ended]
     return join([table, build_fallbacks(fallbacks, "", native)])

@@ -41,7 +41,7 @@ def _news(probe: DeepProbe) -> Markup | None:
 
 
 def _heat_map(probe: DeepProbe) -> Markup:
-    """Thousands of cells: each is one short element, the colour and the sign tell its state."""
+    """Renders thousands of cells, each as one short element: colour and sign show its state."""
     known: dict[str, dict[str, DeepCell]] = {}
     for cell in probe.cells:
         known.setdefault(cell.operation, {})[cell.dtype] = cell

@@ -50,7 +50,7 @@ Section = tuple[str, str, Markup]  # its id, its title and the element
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a report has around its sections."""
+    """What surrounds the sections of a report."""
 
     version: str
     time: datetime
@@ -58,7 +58,7 @@ class Frame:
 
 
 def render_report(report: Report, style: str, script: str, zone: tzinfo | None = None) -> str:
-    """`style` and `script` are put into the page; its policy allows nothing else to act."""
+    """Renders the page with `style` and `script` in it; its policy allows no others."""
     snapshot, periods, home = report.snapshot, report.periods, report.home
     sections = (
         build_section(
@@ -87,7 +87,7 @@ def render_report(report: Report, style: str, script: str, zone: tzinfo | None =
 def render_document(
     frame: Frame, above: Iterable[Markup], sections: Sequence[Section], style: str, script: str
 ) -> str:
-    """The whole page: what is above the links to its sections, and those."""
+    """Renders the whole page: `above` stands above the links to the sections."""
     links = (tag("li", tag("a", title, href=f"#{key}")) for key, title, _part in sections)
     when = _("As of {time:%A, %d %B %Y, %H:%M}").format(time=frame.time)
     created = _("Created by mpsbar {version}").format(version=frame.version)
@@ -116,7 +116,8 @@ def render_document(
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing is loaded, nothing is sent, and only these two texts act."""
+    """Returns a policy by which nothing is loaded or sent, and only this style and script are
+    used."""
     return (
         f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)};"
         " base-uri 'none'; form-action 'none'"

@@ -47,8 +47,7 @@ def _say_end(run: Run) -> str:
 def build_ends(
     ends: Sequence[EndedProcess], zone: tzinfo | None, home: str, native: NativeOperations | None
 ) -> Markup | None:
-    """How runs ended, newest first: the sentence, its evidence and what to do next; and what of
-    them ran on the CPU."""
+    """Renders how runs ended, newest first, and what of them ran on the CPU."""
     ended = [end for end in ends if end.verdict is not None][:_MAX_ENDS]
     if not ended:
         return None
@@ -62,36 +61,36 @@ def build_ends(
         rows.append((end.name, end.pid, say_time(end.ended, zone, True), sentence, *cells))
     tables = [tag("div", build_table(_("How runs ended"), headers, rows), class_="ends")]
     if native and any(end.verdict is not None and end.verdict.fallbacks for end in ended):
-        found = [(end.name, end.pid, end.verdict.fallbacks) for end in ended if end.verdict]
-        tables.append(build_fallbacks(found, home, native))
+        fallbacks = [(end.name, end.pid, end.verdict.fallbacks) for end in ended if end.verdict]
+        tables.append(build_fallbacks(fallbacks, home, native))
     return join(tables)
 
 
 def build_fallbacks(
     ended: Iterable[tuple[str, int, Fallbacks | None]], home: str, native: NativeOperations
 ) -> Markup:
-    """What ran on the CPU because MPS lacks it, as `mpsbar run --explain` lists it: of each run its
-    name, its pid and what is known."""
+    """Renders what ran on the CPU because MPS lacks it, as `mpsbar run --explain` lists it;
+    `ended`: name, pid and fallbacks of each run."""
     headers = (
         _("Name"), _("PID"), _("Operation"), _("Times"), _("Duration"), _("Copied"),
         _("First at"), _("What to do"),
     )  # fmt: skip
     rows, notes = [], []
-    for name, pid, found in ended:
-        if found is None:
+    for name, pid, fallbacks in ended:
+        if fallbacks is None:
             continue
-        for operation in found.operations:
-            times = say_times(operation.count) if found.is_counted else _("at least once")
+        for operation in fallbacks.operations:
+            times = say_times(operation.count) if fallbacks.is_counted else _("at least once")
             rows.append(
                 (
                     name, pid, operation.name, times,
                     "–" if operation.seconds is None else wording.duration(operation.seconds),
                     "–" if operation.copied is None else wording.size(operation.copied),
                     shorten_place(operation.where, "", home) or "–",
-                    say_remedy(operation.name, found.torch, native),
+                    say_remedy(operation.name, fallbacks.torch, native),
                 )
             )  # fmt: skip
-        notes += say_limits(found)
+        notes += say_limits(fallbacks)
     table = build_table(_("CPU fallbacks"), headers, rows)
     said = (tag("p", note) for note in dict.fromkeys(notes))
     return join([tag("h3", _("CPU fallbacks")), table, *said])

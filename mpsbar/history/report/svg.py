@@ -47,7 +47,7 @@ class Chart:
     since: float
     until: float
     budget: int | None = None
-    last: float | None = None  # until when the last values hold
+    last: float | None = None  # until when the last values are valid
     marks: tuple[Mark, ...] = ()
     measure: Literal["size", "speed"] = "size"  # bytes, or millionths a second
 
@@ -85,7 +85,7 @@ def draw_chart(chart: Chart, zone: tzinfo | None = None) -> Markup:
 
 
 def find_top(most: int) -> int:
-    """The end of the scale: a round number above all values."""
+    """Returns the end of the scale: a round number above all values."""
     unit = 1 << 20
     while most > 1000 * unit:
         unit <<= 10
@@ -93,7 +93,7 @@ def find_top(most: int) -> int:
 
 
 def find_top_speed(most: int) -> int:
-    """The end of the scale of speeds: 1, 2, 4 or 8 and zeros."""
+    """Returns the end of the scale of speeds: 1, 2, 4 or 8 and zeros."""
     unit = 10
     while most > 8 * unit:
         unit *= 10
@@ -121,7 +121,7 @@ def _draw(chart: Chart, lines: list[Line], budget: int | None, top: int) -> Mark
 
 
 def _path(chart: Chart, column: SeriesColumn, top: int) -> str:
-    """A path of steps: a value holds until the next reading, but not over a gap."""
+    """Returns a path of steps: a value is valid until the next reading, but not over a gap."""
     parts: list[str] = []
     before: tuple[float, float] | None = None  # time and height
     for time, value in zip(chart.series.times, column, strict=True):
@@ -179,7 +179,7 @@ def _axis(since: float, until: float, zone: tzinfo | None) -> Markup:
 
 
 def _summary(chart: Chart, lines: list[Line]) -> str:
-    """The chart in words, for a screen reader."""
+    """Describes the chart in words, for a screen reader."""
     words = []
     for line in lines:
         known = [value for value in chart.series.columns[line.key] if value is not None]
@@ -196,7 +196,7 @@ def _summary(chart: Chart, lines: list[Line]) -> str:
 
 
 def _cursor(chart: Chart) -> Markup:
-    """The cursor, hidden until the page's script runs."""
+    """Renders the cursor, hidden until the page's script runs."""
     number = len(chart.series.times)
     label = _("Point in time, {title}").format(title=chart.title)
     slider = void(
@@ -240,7 +240,8 @@ def say_time(when: float, zone: tzinfo | None, is_long: bool) -> str:
 
 
 def build_data(chart: Chart, lines: list[Line]) -> Markup:
-    """Data for the page's script: seconds since the first reading, and MB or a second."""
+    """Renders the data for the page's script: seconds since the first reading, and MB or units per
+    second."""
     series, times = chart.series, chart.series.times
     start = times[0] if times else chart.since
     data = {
@@ -268,7 +269,7 @@ def _short(chart: Chart, value: int | None) -> float | None:
 
 
 def build_values(chart: Chart, lines: list[Line], zone: tzinfo | None) -> Markup:
-    """A table of a dozen values, evenly spaced, and the last."""
+    """Renders a table of a dozen values, evenly spaced, and the last."""
     number = len(chart.series.times)
     if not number or not lines:
         return Markup("")

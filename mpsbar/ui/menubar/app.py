@@ -46,7 +46,7 @@ _log = logging.getLogger("mpsbar")
 
 
 class Metrics(Protocol):
-    """What serves metrics for Prometheus beside the menu: fleet.service.MetricsService."""
+    """The protocol of fleet.service.MetricsService, which serves metrics for Prometheus."""
 
     state: ExportState
 
@@ -127,11 +127,11 @@ class MenuBar:
             self._front_end.notify(complaints_notice(self._complaints), "settings")
 
     def _on_tick(self, _snapshot: Snapshot) -> None:
-        """On the ticking thread."""
+        """Called on the ticking thread."""
         AppHelper.callAfter(guarded(self._refresh))
 
     def _give_focus_back(self, tries: int) -> None:
-        """macOS activates an app a moment after it was asked to."""
+        """Waits for it: macOS activates an app a moment after it was asked to."""
         if not give_focus_back() and tries > 1:
             AppHelper.callLater(FOCUS_SECONDS, guarded(self._give_focus_back), tries - 1)
 
@@ -257,7 +257,7 @@ class MenuBar:
 
 
 def _address_of(loaded: Loaded) -> str:
-    """Where metrics are served when they are turned on again."""
+    """Returns the address at which metrics are served when they are turned on again."""
     return loaded.settings.export if loaded.settings.export != OFF else DEFAULT_ADDRESS
 
 

@@ -33,14 +33,14 @@ _DOT_COLOURS = {
 
 
 def paint_cells(cells: tuple[str, ...], bar: str = "") -> Any:
-    """Name, device, size, a small bar, and the rest."""
+    """Paints name, device, size, a small bar, and the rest, each in its column."""
     name, device, size, *rest = cells
     text = "\t".join((name, device, size, bar, *rest)).rstrip("\t")
     return _attributed(text, {**_menu_font(), **_columns()})
 
 
 def paint_fact(text: str) -> Any:
-    """A row that cannot be clicked but should be read: not in the grey of disabled items."""
+    """Paints a row that cannot be clicked but should be read: not in the grey of disabled items."""
     colour = {NSForegroundColorAttributeName: NSColor.labelColor()}
     return _attributed(text, {**_menu_font(), **colour})
 

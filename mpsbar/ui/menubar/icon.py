@@ -10,7 +10,8 @@ from mpsbar.ui.rows import Bar
 
 _POINTS = 18.0
 _SCALES = ("", "@2x", "@3x")
-# Files of resources/ by Bar.shape; every other shape has the plain icon.
+# Files of resources/ by Bar.shape; every other shape has the plain icon. packaging/draw_icons.py
+# draws them from resources/icon.svg.
 _FILES = {"warning": "icon-warning", "critical": "icon-critical"}
 
 
@@ -46,7 +47,7 @@ class MenuBarIcon:
 
 
 def read_template(name: str) -> Any:
-    """One image of all scales; as a template macOS colours it for light, dark and tinted bars."""
+    """Reads one image of all scales; macOS colours a template for light, dark and tinted bars."""
     image = NSImage.alloc().initWithSize_(NSMakeSize(_POINTS, _POINTS))
     for scale in _SCALES:
         picture = NSImageRep.imageRepWithContentsOfFile_(str(resource(f"{name}{scale}.png")))

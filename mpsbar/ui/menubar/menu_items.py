@@ -55,7 +55,7 @@ class Slot:
         self._is_attached = False
 
     def lay_out(self, row: Row) -> None:
-        """Only while the menu is closed."""
+        """Draws the rows anew. Call it only while the menu is closed."""
         self._attach(bool(row.children))
         if row.children:
             self._lay_out_children(row)
@@ -105,7 +105,8 @@ class Slot:
         )
 
     def _attach(self, has_children: bool) -> None:
-        """An item with a submenu cannot be clicked, one without has no arrow."""
+        """Attaches or removes the submenu: an item with one cannot be clicked, one without has no
+        arrow."""
         native = self.item._menuitem
         if self._level is not None and has_children != self._is_attached:
             native.setSubmenu_(self.item._menu if has_children else None)

@@ -51,7 +51,7 @@ class TerminalApp(BaseApp):
     CSS_PATH = ["common.tcss", "top.tcss"]  # noqa: RUF012 - as textual declares it
     BINDINGS: ClassVar[list[BindingType]] = [
         *build_bindings(KEYS),
-        # As textual's own, whose word is English.
+        # Replaces textual's own binding, whose word is always English.
         Binding("ctrl+p", "command_palette", _("palette"), show=False, system=True, priority=True),
     ]
 
@@ -111,7 +111,7 @@ class TerminalApp(BaseApp):
     # --- from other threads
 
     def on_tick(self, _snapshot: Snapshot) -> None:
-        """On the ticking thread, for `Monitor.start`."""
+        """`Monitor.start` has it called on the ticking thread."""
         self._post(self.Ticked())
 
     def call_soon(self, function: Callable[[], None]) -> None:
@@ -327,6 +327,6 @@ class TerminalApp(BaseApp):
 
 
 def _collect_less() -> None:
-    """What there is by now stays for good: the garbage collector need not look at it again."""
+    """Excludes all present objects from garbage collection: they stay until the end."""
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER, *gc.get_threshold()[1:])

@@ -1,4 +1,4 @@
-"""What both apps of `top` have in common: screen, themes, colours, the filter, and how they end."""
+"""The base of both apps of `top`: screen, themes, colours, the filter, and how they end."""
 
 import asyncio
 import contextlib
@@ -55,24 +55,24 @@ class ChangesCompositor(Compositor):
 
     @property
     def visible_widgets(self) -> dict[Widget, tuple[Region, Region]]:
-        """From the front to the back; while changes are rendered only those that show a part of
-        one. A change within a widget hides what is behind that."""
+        """Lists the widgets from front to back; while changes are rendered, only those that show a
+        part of one. A widget that covers a change hides what is behind it."""
         widgets = super().visible_widgets
         if self._changes is None:
             return widgets
-        found, left = {}, self._changes
+        visible, left = {}, self._changes
         for widget, (region, clip) in widgets.items():
             shown = region.intersection(clip)
             if any(shown.overlaps(change) for change in left):
-                found[widget] = (region, clip)
+                visible[widget] = (region, clip)
                 left = [change for change in left if not shown.contains_region(change)]
                 if not left:
                     break
-        return found
+        return visible
 
 
 class MainScreen(Screen[object]):
-    """That of the tables: of an update, textual renders only the widgets that have changed."""
+    """The screen with the tables; it renders only widgets that changed."""
 
     def __init__(self) -> None:
         super().__init__(id="_default")
@@ -80,8 +80,7 @@ class MainScreen(Screen[object]):
 
 
 class FilterField(Input):
-    """In which a person types what rows must contain. Hidden until it is opened; stays as long as
-    there is a text in it."""
+    """The field for the filter text. Hidden until opened; stays while it has text."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -100,7 +99,7 @@ class FilterField(Input):
         self.display = False
 
     async def wait_typed(self) -> None:
-        """Until the letters that were typed before are in the field."""
+        """Returns when the letters that were typed before are in the field."""
         typed = asyncio.Event()
         self.call_later(typed.set)
         with contextlib.suppress(asyncio.TimeoutError):
@@ -108,7 +107,7 @@ class FilterField(Input):
 
 
 class BaseApp(App[None]):
-    """`run` returns when the person has quit."""
+    """The app without its tables. `run` returns when the person has quit."""
 
     TITLE = "mpsbar"
     KEY_ACTIONS: ClassVar[Collection[str]]  # of the keys of an app's tables
@@ -146,7 +145,7 @@ class BaseApp(App[None]):
 
     @property
     def main_table(self) -> Widget:
-        """Has the focus, unless something else is open."""
+        """The widget that has the focus, unless something else is open."""
         raise NotImplementedError
 
     def set_filter(self, text: str) -> None:
@@ -197,7 +196,7 @@ class BaseApp(App[None]):
         self._show()
 
     async def action_copy_or_quit(self) -> None:
-        """Ctrl-C. Terminals that hand the mouse to a program cannot copy by themselves."""
+        """Handles Ctrl-C: a terminal that hands the mouse to a program cannot copy by itself."""
         if text := self.screen.get_selected_text():
             self.copy_to_clipboard(text)
             self.screen.clear_selection()
@@ -227,7 +226,7 @@ class BaseApp(App[None]):
         self.filter_field.open()
 
     async def action_leave_filter(self, clears: bool) -> None:
-        """Back to the table, once the letters that were typed before are in the filter."""
+        """Returns to the table, once the letters that were typed before are in the filter."""
         field = self.filter_field
         await field.wait_typed()
         if clears or not field.value:

@@ -56,7 +56,7 @@ class MemoryChart:
 def chart_process(
     series: ProcessSeries, now: float, marks: Iterable[ChartMark] = ()
 ) -> MemoryChart:
-    """One process: memory allocated, cached, otherwise held by the driver, and its footprint."""
+    """Charts one process: memory allocated, cached, other memory, and its footprint."""
     cached = _add(series.allocated, series.cached)
     layers = (
         Layer("allocated", series.allocated),
@@ -68,7 +68,7 @@ def chart_process(
 
 
 def chart_machine(series: MachineSeries, total: int | None, now: float) -> MemoryChart:
-    """The GPU's memory, below all that is used."""
+    """Charts the GPU's memory, below all that is used."""
     used = tuple(
         Point(point.time, max(total - point.value, 0))
         for point in series.memory_available
@@ -107,15 +107,15 @@ def round_up(size: int) -> int:
 def render_chart(
     chart: MemoryChart, width: int, height: int, has_colour: bool = True
 ) -> list[list[CellRun]]:
-    """`height` lines: the areas, the axis with its marks, and the times; in less than four lines
-    only the areas."""
+    """Renders `height` lines: the areas, the axis with its marks, and the times; in less than four
+    lines only the areas."""
     has_axis = height >= _MIN_WITH_AXIS
     columns, rows = width - _AXIS - 1, height - 2 if has_axis else height
     if columns < 8 or rows < 1 or not chart.layers:
         return []
     span = choose_span(chart)
     step = span / columns
-    now = -(-chart.now // step) * step  # it moves by whole cells
+    now = -(-chart.now // step) * step  # so that it moves by whole cells
     sampled = [_sample(layer.points, now, span, columns) for layer in chart.layers]
     highest = max((value for values in sampled for value in values if value), default=None)
     if highest is None:

@@ -69,7 +69,7 @@ def build_chart(state: Selection) -> MemoryChart | None:
 
 
 def render_title(state: Selection, palette: Palette, of_machine: bool = False) -> Text:
-    """The name, and what the areas are, with their sizes now."""
+    """Renders the name, and what the areas are, with their sizes now."""
     row = None if of_machine else state.row
     name = _("this computer") if row is None else row.cells["NAME"].removeprefix("└ ")
     title = Text(no_wrap=True, end="").append_text(make_text(cells.cut_middle(name, 32), "bold"))
@@ -113,7 +113,7 @@ def _legend(state: Selection) -> Iterator[tuple[str, str]]:
 
 
 def render_facts(state: Selection, palette: Palette, width: int) -> list[Text]:
-    """One line a fact, long ones cut; then what does not fit in one."""
+    """Renders one line per fact, long ones cut; then what does not fit in one."""
     lines: list[Text] = []
     for label, words in _list_facts(state):
         start = cells.pad(label, 9) + " " if label is not None else ""

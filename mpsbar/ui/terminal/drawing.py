@@ -24,7 +24,7 @@ _LAYERS = ("allocated", "cached", "other")
 
 
 def make_text(words: str, style: object = "") -> Text:
-    """A Rich text of any words, without their markup and control characters."""
+    """Returns a Rich text of any words, without their markup and control characters."""
     return Text(printable(words, most=2000), style or "", no_wrap=True, end="")  # type: ignore[arg-type]
 
 
@@ -36,7 +36,8 @@ def is_same_text(first: Text, second: Text) -> bool:
 
 
 def make_segments(text: Text, console: Console) -> list[Segment]:
-    """One line as textual paints it. `render` of Rich forgets the style of a text without spans."""
+    """Returns one line as textual paints it. `render` of Rich forgets the style of a text without
+    spans."""
     if text.spans:
         return list(text.render(console))
     style = console.get_style(text.style) if text.style else None
@@ -44,14 +45,14 @@ def make_segments(text: Text, console: Console) -> list[Segment]:
 
 
 def make_wrapped(words: str, style: str = "") -> Text:
-    """The same over several lines, which may be broken between words."""
+    """Returns the same over several lines, which may be broken between words."""
     text = Text("\n").join(make_text(line, style) for line in words.split("\n"))
     text.no_wrap = False
     return text
 
 
 def draw_load(part: float, width: int, palette: Palette) -> Text:
-    """A bar in eighths of a cell whose colour grows with it, so that slow growth is visible."""
+    """Draws a bar in eighths of a cell, with a colour for its length: slow growth is visible."""
     eighths = round(min(max(part, 0.0), 1.0) * width * 8)
     full, rest = divmod(eighths, 8)
     drawn = [("█", palette.load((cell + 1) / width)) for cell in range(full)]
@@ -62,7 +63,7 @@ def draw_load(part: float, width: int, palette: Palette) -> Text:
 
 
 def _join(drawn: Iterable[tuple[str, Style | str]]) -> Text:
-    """Neighbours of one style as one span: textual's work grows with their number."""
+    """Joins neighbours of one style into one span: textual's work grows with their number."""
     text = Text(no_wrap=True, end="")
     for style, parts in groupby(drawn, key=itemgetter(1)):
         text.append("".join(part for part, _style in parts), style)
@@ -70,14 +71,14 @@ def _join(drawn: Iterable[tuple[str, Style | str]]) -> Text:
 
 
 def draw_progress(part: float, width: int, palette: Palette) -> Text:
-    """A thin bar: how far something is, which is neither good nor bad."""
+    """Draws a thin bar for progress, which is neither good nor bad."""
     full = round(min(max(part, 0.0), 1.0) * width)
     done = Text("━" * full, palette.style("accent"), no_wrap=True, end="")
     return done.append("─" * (width - full), palette.style("footprint"))
 
 
 def draw_memory(worker: Worker, budget: int | None, width: int, palette: Palette) -> Text:
-    """A bar of allocated, cached and other memory, relative to the budget if it is known."""
+    """Draws a bar of allocated, cached and other memory, relative to the budget if it is known."""
     held, allocated, cached = worker.held, worker.total(lambda b: b.allocated), worker.cached
     if held is None:
         return _join([("?".ljust(width), palette.style("quiet"))])
@@ -91,7 +92,7 @@ def draw_memory(worker: Worker, budget: int | None, width: int, palette: Palette
 
 
 def _draw_cell(ends: Sequence[int], left: int, has_colour: bool) -> tuple[str, str, str]:
-    """The layer at the left of a cell, and the next one behind it."""
+    """Draws the layer at the left of a cell, and the next one behind it."""
     for number, (name, end) in enumerate(zip(_LAYERS, ends, strict=True)):
         if end >= left + 8 or (not has_colour and end > left + 3):
             return ("█" if has_colour else _SHADES[number]), name, ""
@@ -109,8 +110,8 @@ def draw_history(
     lines: int = 1,
     seconds: int = _HISTORY_SECONDS,
 ) -> Text:
-    """The largest value of each ten seconds, from 0 to the largest of all, or to `most`; the newest
-    is at the right. In whole tens of seconds: so it moves seldom, and is seldom drawn."""
+    """Draws the largest value of each ten seconds, from 0 to the largest of all, or to `most`; the
+    newest is at the right. Only whole tens of seconds: so it moves and is drawn seldom."""
     highest_by_time: dict[int, int] = {}
     newest = int(points[-1].time // seconds) if points else 0
     oldest = (newest - width + 1) * seconds
@@ -128,7 +129,7 @@ def draw_history(
 def _draw_line(
     parts: Sequence[float | None], line: int, lines: int, palette: Palette, is_load: bool
 ) -> Text:
-    """One of the lines of a history, counted from the lowest; its colour grows with the height."""
+    """Draws one of the lines of a history, counted from the lowest; its colour shows the height."""
     drawn: list[tuple[str, Style | str]] = []
     for part in parts:
         eighths = 0 if part is None else min(int(part * lines * 8) + 1, lines * 8) - line * 8

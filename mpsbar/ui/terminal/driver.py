@@ -58,5 +58,5 @@ class WaitingDriver(LinuxDriver):
 
 
 def choose_driver() -> type[WaitingDriver] | None:
-    """Ours on a terminal; textual's own where it knows better, as in tests and on Windows."""
+    """Returns ours on POSIX systems; None: textual chooses, as on Windows or by TEXTUAL_DRIVER."""
     return WaitingDriver if os.name == "posix" and not os.environ.get("TEXTUAL_DRIVER") else None

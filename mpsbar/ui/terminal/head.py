@@ -30,7 +30,7 @@ class Gauge(NamedTuple):
 
 
 def render_head(snapshot: Snapshot, width: int, height: int, palette: Palette) -> list[Text]:
-    """Two lines: which machine, and its health; where there is one line, its health."""
+    """Renders two lines, the machine and its health; where there is one line, its health."""
     health = _render_health(snapshot, width, palette)
     if height < 2:
         return [health]
@@ -59,7 +59,7 @@ def _render_health(snapshot: Snapshot, width: int, palette: Palette) -> Text:
 
 
 def _spread(left: Text, right: Text, width: int) -> Text:
-    """One at each edge; the right one only where both fit."""
+    """Places one at each edge; the right one only where both fit."""
     used = left.cell_len + right.cell_len
     if used + 2 > width:
         left.truncate(width, overflow="ellipsis")
@@ -94,7 +94,7 @@ def build_gauges(snapshot: Snapshot) -> Iterator[Gauge]:
 
 
 def render_gauges(gauges: Sequence[Gauge], width: int, height: int, palette: Palette) -> list[Text]:
-    """Side by side with three lines each; where that is too much, two in a line."""
+    """Renders gauges side by side with three lines each; where that is too much, two in a line."""
     if height >= 3:
         return _render_tall(gauges, width, palette)
     columns = 2 if width >= 72 else 1

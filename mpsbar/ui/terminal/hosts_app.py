@@ -42,7 +42,7 @@ _Source = TypeVar("_Source", HostReading, TableRow)
 _REFRESH_SECONDS = 0.5
 _MAX_HOST_NAME = 24
 
-# Of a host, one process by its pid and start, or with None all; returns what became of it.
+# (host, pid, start): frees one process, or all if pid is None. Returns the outcome as text.
 FreeOnHost = Callable[[str, int | None, float | None], str]
 # Lets ssh ask on the terminal, which is free meanwhile; returns whether it connected.
 Ask = Callable[[str], bool]
@@ -111,7 +111,7 @@ class HostsApp(BaseApp):
         self._writer.submit(self._write_theme, name)
 
     def _write_theme(self, name: str) -> None:
-        """On a thread of its own, as in `top`: the disk may be slow."""
+        """Runs on a thread of its own, as in `top`: the disk may be slow."""
         try:
             write_setting("theme", name)
         except UserError as problem:
@@ -119,7 +119,7 @@ class HostsApp(BaseApp):
                 self.notify(str(problem), severity="warning", markup=False)
 
     def on_unmount(self) -> None:
-        self._writer.shutdown(wait=True)  # a theme chosen just before the end is saved
+        self._writer.shutdown(wait=True)  # so that a theme chosen just before the end is saved
 
     # --- what a person does
 
@@ -155,7 +155,8 @@ class HostsApp(BaseApp):
         return True
 
     def action_one_host(self) -> None:
-        """Show the processes of the host under the cursor alone; once more: of all."""
+        """Shows only the processes of the host under the cursor; called again, those of all
+        hosts."""
         host = self._find_host()
         self.state.show_only("" if self.state.only == host else host)
         self._show()
@@ -181,7 +182,7 @@ class HostsApp(BaseApp):
             self._start_free(host, None, None)
 
     def action_connect(self) -> None:
-        """ssh asks on the terminal itself: the screen makes room for it, and comes back."""
+        """Leaves the terminal to ssh, which asks there itself, and takes it back."""
         host = self._find_host()
         # Ctrl-C ends ssh, not us; not ignored, for ssh would inherit that.
         before = signal.signal(signal.SIGINT, lambda *_signal: None)
@@ -215,7 +216,7 @@ class HostsApp(BaseApp):
             self.state.selected = key
 
     def _start_free(self, host: str, pid: int | None, started: float | None) -> None:
-        reading = next((each for each in self._read() if each.host == host), None)
+        reading = next((r for r in self._read() if r.host == host), None)
         if reading is not None and reading.problem is not None:
             # Its rows are old: the pid may be another process's by now.
             text = f"{host}: {say_silence(reading)}"
@@ -277,7 +278,7 @@ class HostsApp(BaseApp):
             return draw_host(reading, snapshot, columns, height, self.palette)
 
         layout = (columns, height, self.palette)
-        drawn = {each.host: self._keep(each.host, each, layout, draw) for each in state.readings}
+        drawn = {r.host: self._keep(r.host, r, layout, draw) for r in state.readings}
         selected = table.cursor_key or next(iter(drawn), "")
         table.show_cells(columns.headers, drawn, selected, height)
 
@@ -329,8 +330,8 @@ class HostsApp(BaseApp):
             widget.update(make_wrapped(words, "dim"))
 
     def _find_seen(self) -> set[int]:
-        """Places of the rows to be seen, with a window more above and below: a thousand would take
-        too long to draw."""
+        """Returns the places of the visible rows, with a window more above and below: a thousand
+        would take too long to draw."""
         height, rows = self.size.height, self.state.rows
         selected = next((n for n, row in enumerate(rows) if row.key == self.state.selected), 0)
         middles = (int(self.main_table.scroll_y) + height // 2, selected)
@@ -343,7 +344,7 @@ class HostsApp(BaseApp):
     def _keep(
         self, key: str, source: _Source, layout: object, draw: Callable[[_Source], list[Text]]
     ) -> list[Text]:
-        """The cells of a row; as they were drawn last, if neither it nor the layout has changed."""
+        """Returns the cells of a row, drawn again only if it or the layout has changed."""
         before = self._drawn.get(key)
         if before is not None and before[0] is source and before[1] == layout:
             return before[2]
@@ -352,10 +353,14 @@ class HostsApp(BaseApp):
         return drawn
 
     def _sample(self) -> Snapshot:
-        """One process of each kind of footprint: the header of that column depends on them."""
-        found = (each for host in self.state.snapshots.values() for each in host.processes or ())
-        kinds = {each.footprint_kind: each for each in found}
-        return Snapshot(0.0, processes=tuple(kinds.values()))
+        """Returns one process of each kind of footprint: the header of that column depends on
+        them."""
+        by_kind = {
+            process.footprint_kind: process
+            for snapshot in self.state.snapshots.values()
+            for process in snapshot.processes or ()
+        }
+        return Snapshot(0.0, processes=tuple(by_kind.values()))
 
     def _show_chart(self) -> None:
         chart = self.main_screen.query_one("#chart", ChartView)

@@ -1,4 +1,4 @@
-"""What `top --host` shows beside readings: order, selection, filter, history. Without textual."""
+"""What `top --host` shows beside readings: order, selection, filter, history. No textual."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _MAX_ROWS, _FEW_ROWS = 1000, 20
 
 
 class HostsState(TableOrder):
-    """Used on the main thread only. Of a host that is silent it keeps what was known last."""
+    """Used on the main thread only. For a silent host it keeps what was known last."""
 
     ended = None  # of the selected process; that is not known of other computers
     marks = ()
@@ -55,7 +55,7 @@ class HostsState(TableOrder):
 
     def arrange(self) -> None:
         """Put the rows in order: after a reading, or another order, filter or host."""
-        shown = [each.host for each in self.readings if self.only in ("", each.host)]
+        shown = [r.host for r in self.readings if self.only in ("", r.host)]
         most = max(_MAX_ROWS // max(len(shown), 1), _FEW_ROWS)
         self._build_shown(shown, None if self.sort or self.filter else most)
         rows = [row for host in shown for row in self._host_rows[host][0]]
@@ -73,7 +73,7 @@ class HostsState(TableOrder):
         self.arrange()
 
     def show_only(self, host: str) -> None:
-        """The processes of this host alone; "": of all."""
+        """Shows the processes of this host alone; "": of all."""
         self.only = host
         self.arrange()
 
@@ -98,7 +98,7 @@ class HostsState(TableOrder):
     # --- inside
 
     def _with_history(self, reading: HostReading) -> Snapshot:
-        """The last status with the history of its host; times are by our own clock."""
+        """Returns the last status with the history of its host; times are by our own clock."""
         assert reading.status is not None
         snapshot = replace(reading.status.snapshot, time=reading.answered_at or 0.0)
         most = _MAX_FOLLOWED // len(self.readings)
@@ -123,7 +123,8 @@ class HostsState(TableOrder):
                 self._host_rows[reading.host] = self._build_rows(reading)
 
     def _cut(self, rows: Sequence[TableRow], hosts: list[str], most: int) -> Sequence[TableRow]:
-        """At most so many rows of each host, the selected one, and how many more there are."""
+        """Returns at most `most` rows of each host, the selected one, and how many more there
+        are."""
         counts = Counter[str]()
         left = Counter({host: n for host in hosts if (n := self._host_rows[host][1])})
         if len(rows) <= most and not left:
@@ -145,7 +146,7 @@ class HostsState(TableOrder):
         return kept
 
     def _build_rows(self, reading: HostReading) -> tuple[tuple[TableRow, ...], int]:
-        """Its processes; of a host that is silent the last that are known, and since when."""
+        """Builds the rows of a host; for a silent one the last known, and since when."""
         if reading.host not in self.snapshots:
             return (), 0
         snapshot, left = self._limit_processes(reading.host)
@@ -158,7 +159,8 @@ class HostsState(TableOrder):
         return tuple(rows), left
 
     def _limit_processes(self, host: str) -> tuple[Snapshot, int]:
-        """At most so many processes of this host, workers first, and how many more it has."""
+        """Returns at most `_limit` processes of this host, workers first, and how many more it
+        has."""
         snapshot = self.snapshots[host]
         members: tuple[Worker | Process, ...] = (*snapshot.workers, *snapshot.unconnected)
         if self._limit is None or len(members) <= self._limit:

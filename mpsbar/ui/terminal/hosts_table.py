@@ -61,7 +61,7 @@ class HostColumns(NamedTuple):
 
 
 def choose_height(hosts: int, lines: int) -> int:
-    """Lines of each host, such that all hosts take at most half of the window."""
+    """Returns the lines of each host, so that all hosts take at most half of the window."""
     room = (lines - 1) // 2 - 3
     tallest = _TALLEST if lines >= _TALL_WINDOW else 2
     return max(1, min(tallest, room // max(hosts, 1)))
@@ -91,8 +91,8 @@ def draw_host(
     height: int,
     palette: Palette,
 ) -> list[Text]:
-    """Its cells, of up to `height` lines; the last line stays empty where there are three or more,
-    so that hosts can be told apart."""
+    """Draws the cells of a host, of up to `height` lines; of three or more the last stays empty, to
+    separate hosts."""
     lines = height if height < 3 else height - 1
     is_old = reading.problem is not None
     quiet = palette.style("quiet")
@@ -121,7 +121,7 @@ def draw_host(
 def _draw_gauge(
     gauge: Gauge, bar: int, width: int, lines: int, is_old: bool, palette: Palette
 ) -> Text:
-    """A bar with its value, and the last minutes below; one that is old is grey."""
+    """Draws a bar with its value, and the last minutes below; an old one is grey."""
     style = palette.style("quiet") if is_old else "bold"
     value = make_text(cells.fit(gauge.text, width, to_right=width == _GPU), style)
     if bar and (gauge.part is None or is_old):
@@ -141,7 +141,7 @@ def _draw_gauge(
 def _draw_notes(
     reading: HostReading, snapshot: Snapshot | None, width: int, lines: int, palette: Palette
 ) -> Iterator[Text]:
-    """What is wrong, then how far its runs are."""
+    """Draws what is wrong, then the progress of its runs."""
     if condition := say_condition(reading):
         level = "warning" if reading.problem is not None else "quiet"
         if reading.problem is None and reading.status is not None:
@@ -167,7 +167,8 @@ def _draw_notes(
 
 
 def say_none(state: HostsState) -> str:
-    """Why there are no processes in the table; "": there are some, or no host has answered yet."""
+    """Says why there are no processes in the table; "": there are some, or no host has answered
+    yet."""
     if state.rows or not state.snapshots:
         return ""
     if state.filter:
@@ -186,7 +187,7 @@ def _say_chip(reading: HostReading) -> str:
 
 
 def _say_pressure(reading: HostReading) -> str:
-    """The swap of a host that answers, or where none is used its pressure."""
+    """Returns the swap of a host that answers, or where none is used its pressure."""
     if reading.status is None or reading.problem is not None:
         return ""
     machine = reading.status.snapshot.machine

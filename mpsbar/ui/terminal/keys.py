@@ -16,8 +16,8 @@ from textual.widgets._footer import FooterKey
 from mpsbar.language import _
 from mpsbar.ui.text import cells
 
-# They leave the filter before its field gets them, or of "/text, Enter, f" typed fast the f would
-# reach the field.
+# These leave the filter before its field gets them: otherwise, of "/text, Enter, f" typed fast,
+# the f would reach the field.
 _LEAVING_BINDINGS = [
     Binding(key, f"leave_filter({key == 'escape'})", show=False, priority=True)
     for key in ("enter", "up", "down", "escape")
@@ -104,15 +104,16 @@ HOST_KEYS = (
 
 
 def find_actions(keys: Iterable[KeyBinding]) -> frozenset[str]:
-    """The actions that a field, and a screen over the table, keep to themselves."""
+    """Returns the actions that must not run while a field or another screen is open."""
     return frozenset(key.action.partition("(")[0] for key in keys if key.action)
 
 
 def build_bindings(keys: Iterable[KeyBinding]) -> list[BindingType]:
-    """Keys are queued for the widget that has the focus when they arrive. Only those that open and
-    leave the filter come before them, or of "/text, Enter, f" typed fast the letters would reach
-    the table and the f the filter; with all others it must not be so: in "down, f" the f is about
-    the row below.
+    """Returns the bindings. textual queues keys for the widget that has the focus when they arrive.
+
+    Only the keys that open and leave the filter have priority: otherwise, of "/text, Enter, f"
+    typed fast, the letters would reach the table and the f the filter. All others must keep their
+    order: in "down, f" the f is for the row below.
     """
     return [
         *(Binding(key.key, key.action, key.caption or key.help, show=bool(key.caption),
@@ -148,12 +149,12 @@ class KeyLine(Footer):
             yield FooterKey(key, display, caption, action, disabled=not is_enabled, classes=classes)
 
     def bindings_changed(self, screen: Screen[object]) -> None:
-        """Behind another screen, whose keys are others, it stays as it is."""
+        """Does nothing behind another screen, which has other keys."""
         if self.app.screen is self.screen and self._list_keys() != self._shown:
             super().bindings_changed(screen)
 
     async def recompose(self) -> None:
-        """Several changes may have asked for it: it is done once."""
+        """Runs once for several changes that asked for it."""
         if self.app.screen is self.screen and self._list_keys() != self._shown:
             await super().recompose()
 
@@ -169,7 +170,7 @@ class KeyLine(Footer):
 
 
 def _fit(keys: list[_ShownKey], width: int) -> list[_ShownKey]:
-    """Where not all fit, those before the last two go: Help, which lists all, and Quit."""
+    """Leaves out keys where not all fit, but not the last two: Help, which lists all, and Quit."""
 
     def measure(key: _ShownKey) -> int:
         return cells.width(key[1]) + cells.width(key[2]) + 2  # with a space between, and one after

@@ -29,14 +29,16 @@ def _is_same(first: RenderedLine, second: RenderedLine) -> bool:
 
 
 def group_lines(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """The first of neighbours, and how many there are: textual's work grows with the regions."""
-    for _key, group in groupby(enumerate(numbers), key=lambda each: each[1] - each[0]):
+    """Yields the first number of each run of neighbours, and its length: textual's work grows with
+    the number of regions."""
+    for _key, group in groupby(enumerate(numbers), key=lambda pair: pair[1] - pair[0]):
         lines = [number for _place, number in group]
         yield lines[0], len(lines)
 
 
 class LinesView(Widget):
-    """`is_selectable`: its text can be selected with the mouse and copied, as that of a Static."""
+    """Lines of text. `is_selectable`: they can be selected with the mouse and copied, as a
+    Static's."""
 
     def __init__(self, is_selectable: bool = False, **more: Any) -> None:
         super().__init__(**more)
@@ -81,11 +83,13 @@ class LinesView(Widget):
         return len(self._strips)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """As they were painted, where neither they nor the style have changed. Without textual's
-        cache of whole widgets, which looks up every property of their style for each line: there
-        is no border here, and padding only at the sides."""
+        """Returns painted lines again where neither they nor the style have changed.
+
+        It does without textual's cache of whole widgets, which looks up every property of their
+        style for each line: there is no border here, and padding only at the sides.
+        """
         # Those of the terminal's own 16 colours need not be looked for: there are none.
-        filters = [each for each in self.get_line_filters() if type(each) is not ANSIToTruecolor]
+        filters = [f for f in self.get_line_filters() if type(f) is not ANSIToTruecolor]
         layout = (self.rich_style, *self.size, self.styles.padding, filters)
         is_selected = self._is_selectable and self.text_selection is not None
         if layout != self._layout or is_selected:
@@ -96,7 +100,7 @@ class LinesView(Widget):
         return lines
 
     def render_line(self, y: int) -> Strip:
-        """With the place of each character: textual asks for it when the mouse selects."""
+        """Adds the place of each character: textual asks for it when the mouse selects."""
         return (self._strips[y] if y < len(self._strips) else _EMPTY).apply_offsets(0, y)
 
     def _paint(self, y: int) -> Strip:
@@ -117,8 +121,8 @@ class LinesView(Widget):
         return line
 
     def _mark_selection(self, strip: Strip, y: int) -> Strip:
-        """With the part that is selected highlighted, and with the places that textual asks for
-        when the mouse selects."""
+        """Highlights the selected part, and adds the places that textual asks for when the mouse
+        selects."""
         span = None if self.text_selection is None else self.text_selection.get_span(y)
         if span is not None:
             text, (start, end) = strip.text, span

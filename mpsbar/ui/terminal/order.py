@@ -1,4 +1,4 @@
-"""The order of the table's rows: by a column, families together, and steady. Pure."""
+"""The order of the table's rows: by a column, families together, changing seldom. Pure."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,7 +11,8 @@ from mpsbar.ui.process_table import TableRow
 # reading can neither be read nor clicked.
 _MARGIN = 1.1
 WORDS = [column.key for column in COLUMNS if column.number is None]
-SORTS = ("", "HELD", "CACHED", "FOOTPRINT", "NAME")  # of the key that sorts by the next one
+# What the key that sorts by the next one goes through: the order of the menu, sizes, words.
+SORTS = ("", *sorted((c.key for c in COLUMNS if c.is_main), key=WORDS.__contains__))
 # Steps for each row that it takes to keep an order steady. Where thousands of rows change places it
 # would take all pairs of them, and there is nothing to keep steady: they are sorted exactly.
 _MAX_STEPS = 50
@@ -43,7 +44,7 @@ class TableOrder:
         self.arrange()
 
     def sort_by(self, name: str) -> None:
-        """The same column once more reverses the order."""
+        """Sorts by a column; called again for the same one, it reverses the order."""
         column = next(column for column in COLUMNS if column.key == name)
         is_word = column.number is None or name == "PID"
         self.descending = not self.descending if name == self.sort else not is_word
@@ -92,9 +93,9 @@ def arrange(
     measure = _measure_by(sort)
     measured = [(measure(family), family) for family in families]
     positions = {key: position for position, key in enumerate(before)}
-    known = [each for each in measured if each[1][0].key in positions]
-    known.sort(key=lambda each: positions[each[1][0].key])
-    new = [each for each in measured if each[1][0].key not in positions]
+    known = [(value, family) for value, family in measured if family[0].key in positions]
+    known.sort(key=lambda pair: positions[pair[1][0].key])
+    new = [(value, family) for value, family in measured if family[0].key not in positions]
     new.sort(key=_by_value, reverse=descending)
     order: list[tuple[_SortKey, _RowGroup]] = []
     left = _MAX_STEPS * len(measured)
@@ -114,7 +115,8 @@ def _by_value(measured: tuple[_SortKey, _RowGroup]) -> _SortKey:
 
 
 def _measure_by(sort: str) -> _Measure:
-    """The number of a column, or its text; an unknown number is the least."""
+    """Returns a function for the number of a column, or its text; an unknown number is the
+    least."""
 
     def measure(family: _RowGroup) -> _SortKey:
         if sort in WORDS:

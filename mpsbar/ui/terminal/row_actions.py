@@ -1,4 +1,4 @@
-"""What keys, clicks and the command palette do with the rows of the menu that `top` stands for."""
+"""What keys, clicks and the command palette do in `top`: each stands for a row of the menu."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -23,7 +23,8 @@ _COMMANDS = ("free-all", "probe", "report", "auto-free", "diagnostics")
 
 
 class RowActions:
-    """A key names a kind of row; where the selected process has no such row, it does nothing."""
+    """Does what rows of the menu do. Where the selected process has no such row, nothing
+    happens."""
 
     def __init__(self, app: "TerminalApp", state: TerminalState, controller: Controller) -> None:
         self._app, self._state, self._controller = app, state, controller
@@ -40,7 +41,7 @@ class RowActions:
             self.do(row, self._state.selected_name)
 
     def do_key(self, key: str) -> None:
-        """The row of the menu with this key."""
+        """Does what the row of the menu with this key stands for."""
         row = self._find(key)
         if row is not None:
             self.do(row)
@@ -69,13 +70,13 @@ class RowActions:
         self._app.push_screen(ChoiceScreen(title, choices, next(checked, 0)), take)
 
     def list_commands(self) -> Iterator[SystemCommand]:
-        """The commands for the palette: every action that works now."""
+        """Lists the commands for the palette: every action that works now."""
         name = self._state.selected_name
         for row in self._state.actions:
             if can_press(row):
                 yield SystemCommand(row.text, name, partial(self.do, row, name))
-        for found in filter(None, map(self._find, _COMMANDS)):
-            yield SystemCommand(found.text, found.tooltip, partial(self.do, found))
+        for row in filter(None, map(self._find, _COMMANDS)):
+            yield SystemCommand(row.text, row.tooltip, partial(self.do, row))
 
     def _find(self, key: str) -> Row | None:
         menu = build_menu(self._state.snapshot, self._state.ui_state)
@@ -83,7 +84,7 @@ class RowActions:
         return row if row is not None and can_press(row) else None
 
     def _render_children(self, key: str) -> Text:
-        """The rows of a submenu as they are now: tensors are counted meanwhile."""
+        """Renders the rows of a submenu as they are now: tensors may have been counted since."""
         row = next((row for row in self._state.actions if row.key == key), None)
         lines = [child.text for child in row.children] if row is not None else [_("ended")]
         return Text("\n").join(make_text(line) for line in lines)
@@ -94,12 +95,12 @@ def can_press(row: Row) -> bool:
 
 
 def _kind(row: Row) -> str:
-    """What a row of a process stands for, whichever process it is."""
+    """Returns the kind of a process's row: its key without the pid."""
     return row.key.rpartition("-")[0]
 
 
 def _find(rows: tuple[Row, ...], key: str) -> Row | None:
-    """The row with this key, also in submenus."""
+    """Finds the row with this key, also in submenus."""
     for row in rows:
         found = row if row.key == key else _find(row.children, key)
         if found is not None:

@@ -29,8 +29,10 @@ _Result = TypeVar("_Result")
 
 
 class DimmedModalScreen(ModalScreen[_Result]):
-    """What is behind it is dimmed when that has changed: textual's own does it at each of the five
-    times that a new screen is drawn, which was half of what opening one took."""
+    """A modal screen that dims the screen behind it only when that has changed.
+
+    textual dims it five times while one opens, half the cost of opening.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,7 +40,7 @@ class DimmedModalScreen(ModalScreen[_Result]):
         self._drawn_for: object = None  # what is behind depends on this too
 
     def refresh(self, *regions: Region, **options: Any) -> "DimmedModalScreen[_Result]":
-        if regions:  # those of the screen behind that have changed
+        if regions:  # regions of the screen behind that have changed
             self._drawn_for = None
         super().refresh(*regions, **options)
         return self
@@ -100,7 +102,7 @@ class AskScreen(DimmedModalScreen[int | None]):
 
 
 class ChoiceScreen(DimmedModalScreen[int | None]):
-    """One of several; the cursor stands at the one that is set."""
+    """A list to choose from; the cursor starts at the choice that is set."""
 
     BINDINGS: ClassVar[list[BindingType]] = _CLOSE
 
@@ -205,7 +207,7 @@ class TableScreen(DimmedModalScreen[None]):
 
 
 class DetailScreen(LiveScreen):
-    """One process, or the machine, as large as the window."""
+    """One process, or the machine, in the whole window."""
 
     def __init__(self, draw: Callable[[ChartView, LinesView], None]) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What the terminal shows beside the snapshot: order, selection, filter, log. Without textual."""
+"""What the terminal shows beside the snapshot: order, selection, filter, log. No textual."""
 
 import time
 from collections import deque
@@ -169,7 +169,7 @@ class TerminalState(TableOrder):
         self._marks.setdefault(pid, deque(maxlen=_MAX_MARKS)).append(mark)
 
     def _note_event(self, event: Event) -> None:
-        """An alert is a line of the log, and so is the end of every connected worker."""
+        """Adds a line to the log for an alert, and for the end of every connected worker."""
         what = event.what
         if isinstance(what, EndedProcess):
             title, text = say_ended(what.name, what.pid, what.held, what.peak, what.verdict)

@@ -57,7 +57,7 @@ _INSTEAD = {
 
 
 def build_defaults(theme: Theme) -> dict[str, str]:
-    """Our names for colours, from those that every theme has."""
+    """Returns our names for colours, from those that every theme has."""
     colours = theme.to_color_system().generate()
     ground, letters = (Color.parse(colours[name]) for name in ("background", "foreground"))
     quiet = letters if letters.ansi is not None else ground.blend(letters, 0.6)
@@ -91,7 +91,7 @@ class Palette:
         return found
 
     def load(self, part: float) -> Style:
-        """The colour of a share: from quiet to loud as it grows, in 20 steps."""
+        """Returns the colour of a share: stronger as it grows, in 20 steps."""
         step = round(min(max(part, 0.0), 1.0) * 20)
         found = self._loads.get(step)
         if found is None:

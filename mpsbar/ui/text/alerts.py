@@ -109,7 +109,7 @@ def say_alert(alert: Alert) -> tuple[str, str]:
 
 
 def say_alert_in_a_line(alert: Alert) -> str:
-    """For a log or a table: Warning: train.py grew by 1.4 GB …"""
+    """Returns a line for a log or a table, such as Warning: train.py grew by 1.4 GB …"""
     if alert.kind == "ended" or alert.reason is None:
         return ": ".join(say_alert(alert))
     return cut_middle(_severity(alert).format(text=_text(alert)), _TEXT_WIDTH)
@@ -206,7 +206,7 @@ def _name(name: str | None, pid: int | None) -> str:
 
 
 def say_delivery(delivery: str) -> str:
-    """What becomes of alerts and what to do about it; empty where nothing is known."""
+    """Says what becomes of alerts and what to do about it; empty where nothing is known."""
     return {
         "shown": _("macOS shows mpsbar's alerts."),
         "off": _(

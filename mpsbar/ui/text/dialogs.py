@@ -95,7 +95,7 @@ def ask_limit(worker: Worker, limit: int) -> Dialog:
 
 
 def ask_own_limit(worker: Worker, budget: int | None, complaint: str = "") -> Dialog:
-    """The person types the limit; `complaint`: what was wrong with the last one."""
+    """Asks for a limit to type; `complaint`: what was wrong with the last one."""
     example = _("A size, such as 24GB or 1500MB")
     if budget is not None:
         example += _(", or a percentage of Metal's budget of {size}, such as 75%").format(
@@ -108,7 +108,7 @@ def ask_own_limit(worker: Worker, budget: int | None, complaint: str = "") -> Di
 
 
 def suggest_limit(worker: Worker, budget: int | None) -> str:
-    """What the field holds at first: the limit, or three quarters of the budget, in whole GB."""
+    """Returns what is in the field at first: the limit, or 75% of the budget, in whole GB."""
     size = worker.limit or (3 * (budget or 32 * HEAP) // 4)
     return f"{max(1, round(size / HEAP))}GB"
 
@@ -196,12 +196,12 @@ def stopped_notice(outcome: Stopped) -> Notice:
 
 
 def tensors_refused_notice(name: str, outcome: Tensors) -> Notice:
-    """The submenu of the process says the same."""
+    """A notice for the log only, because the submenu of the process says the same."""
     return Notice(_name(name), outcome_text.say_tensors_refused(outcome), "detail", "warning")
 
 
 def failure_notice(what: str, error: Exception, log_file: str) -> Notice:
-    """What failed, why, and where the details are."""
+    """Says what failed, why, and where the details are."""
     why = printable(f"{type(error).__name__}: {error}" if str(error) else type(error).__name__)
     text = _("{why}. For details, see {log}").format(why=why, log=log_file)
     return Notice(_("{what} failed").format(what=what), text)
@@ -262,7 +262,7 @@ def running_notice() -> Notice:
 
 
 def complaints_notice(complaints: Sequence[str]) -> Notice:
-    """Settings that were ignored, and why."""
+    """Lists settings that were ignored, and why."""
     return Notice(_("Some settings can't be used"), "\n".join(complaints[:_MAX_LINES]))
 
 

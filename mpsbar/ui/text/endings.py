@@ -1,4 +1,4 @@
-"""Words how a process ended: briefly for a row, in a sentence, and by its evidence.
+"""How a process ended, in words: briefly for a row, in a sentence, and with its evidence.
 
 Pure. What is only likely is always worded as likely.
 """
@@ -30,7 +30,7 @@ _TEXT_WIDTH = 200
 
 
 def describe_end(process: EndedProcess, now: float) -> str:
-    """ended 3 min ago, out of memory at 27.4 GB, peak 27.9 GB."""
+    """Returns when and how, such as: ended 3 min ago, out of memory at 27.4 GB, peak 27.9 GB."""
     words = (
         _("ended {ago}")
         if process.was_seen or _has_cause(process.verdict)
@@ -50,7 +50,7 @@ def _has_cause(verdict: EndVerdict | None) -> bool:
 
 
 def say_briefly(verdict: EndVerdict | None, how: str | None = None) -> str:
-    """For a row: out of memory at 27.4 GB; killed, most likely for lack of memory."""
+    """Returns a few words for a row, such as: out of memory at 27.4 GB."""
     if verdict is None:
         return _say_old(how)
     values = verdict.values
@@ -63,7 +63,7 @@ def say_briefly(verdict: EndVerdict | None, how: str | None = None) -> str:
 
 
 def _say_old(how: str | None) -> str:
-    """What mpsbar recorded before it knew exit codes."""
+    """Returns words for an end that was recorded before mpsbar knew exit codes."""
     return {
         "stopped": _("stopped by mpsbar"),
         "pressure": _("exit code unknown, memory pressure was critical"),
@@ -255,7 +255,7 @@ def say_details(
     home: str = "",
     with_commands: bool = True,
 ) -> list[str]:
-    """Everything about an end, a line each: the sentence, times, evidence, what to do next.
+    """Lists everything about an end: the sentence, times, evidence, what to do next.
 
     `read_native` is called only where something fell back to the CPU. Without commands: for
     people who have the app alone.
@@ -275,13 +275,15 @@ def say_details(
         steps = [say_advice(step, process.name, with_commands) for step in advice]
         lines += [f"→ {step}" for step in steps]
         if process.verdict.fallbacks is not None:
-            found, native = process.verdict.fallbacks, read_native()
-            lines += render_fallbacks(found, native, home=home, with_commands=with_commands)
+            lines += render_fallbacks(
+                process.verdict.fallbacks, read_native(), home=home, with_commands=with_commands
+            )
     return lines
 
 
 def say_signal(values: Mapping[str, Value]) -> str:
-    """SIGTERM; signal 40 for one without a name, or of an older record that doesn't say it."""
+    """Returns the signal's name, such as SIGTERM; where it has none, or an older record doesn't say
+    it: signal 40."""
     number, name = values.get("signal"), values.get("signal_name")
     if not isinstance(number, int):
         return "?"
@@ -295,7 +297,7 @@ def _type(verdict: EndVerdict) -> str:
 
 
 def _name_library(verdict: EndVerdict) -> str:
-    """in libtorch_cpu.dylib, where a crash report says so."""
+    """Returns the place that a crash report names, such as: in libtorch_cpu.dylib."""
     library, symbol = verdict.values.get("library"), verdict.values.get("symbol")
     place = library or symbol
     return _(" in {place}").format(place=printable(str(place), 60)) if place else ""
@@ -325,8 +327,9 @@ def render_end(
     home: str = "",
     is_time_sure: bool = True,
 ) -> str:
-    """How a run ended, on several lines: its end is then, or it was last seen then. `read_native`
-    is called only where something fell back to the CPU.
+    """Renders how a run ended, on several lines. If its time is not sure, it was last seen then.
+
+    `read_native` is called only where something fell back to the CPU.
     """
     facts = []
     if end.ended is not None:
@@ -348,7 +351,7 @@ def render_end(
 
 
 def say_moment(when: float) -> str:
-    """Fri 13 Nov, 14:02:00, by this computer's clock; a time that no calendar has is unknown."""
+    """Returns a local time, such as Fri 13 Nov, 14:02:00; one that no calendar has is unknown."""
     try:
         moment = datetime.fromtimestamp(when).astimezone()
         return _("{time:%a %d %b, %H:%M:%S}").format(time=moment)

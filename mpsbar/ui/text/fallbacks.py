@@ -13,26 +13,26 @@ _MAX_SHOWN = 20
 
 
 def render_fallbacks(
-    found: Fallbacks,
+    fallbacks: Fallbacks,
     native: NativeOperations,
     folder: str = "",
     home: str = "",
     with_commands: bool = True,
 ) -> list[str]:
     """Lines for the end of a run; files below `folder` are shown relative to it, `home` as ~."""
-    if found.torch is None and not found.operations:
+    if fallbacks.torch is None and not fallbacks.operations:
         return [_("CPU fallbacks: unknown, because no connected process imported torch")]
-    if not found.is_counted:
-        return _render_first(found, native, folder, home, with_commands)
-    if not found.operations:
-        return [_("CPU fallbacks: none"), *_indent(say_limits(found))]
-    lines = [_say_total(found)]
-    for operation in found.operations[:_MAX_SHOWN]:
+    if not fallbacks.is_counted:
+        return _render_first(fallbacks, native, folder, home, with_commands)
+    if not fallbacks.operations:
+        return [_("CPU fallbacks: none"), *_indent(say_limits(fallbacks))]
+    lines = [_say_total(fallbacks)]
+    for operation in fallbacks.operations[:_MAX_SHOWN]:
         lines.append(f"  {_say_operation(operation, folder, home)}")
-        lines.append(f"    → {say_remedy(operation.name, found.torch, native)}")
-    if len(found.operations) > _MAX_SHOWN:
-        lines.append("  " + _("… and {n} more").format(n=len(found.operations) - _MAX_SHOWN))
-    return [*lines, *_indent(say_limits(found))]
+        lines.append(f"    → {say_remedy(operation.name, fallbacks.torch, native)}")
+    if len(fallbacks.operations) > _MAX_SHOWN:
+        lines.append("  " + _("… and {n} more").format(n=len(fallbacks.operations) - _MAX_SHOWN))
+    return [*lines, *_indent(say_limits(fallbacks))]
 
 
 def _indent(lines: list[str]) -> list[str]:
@@ -40,26 +40,26 @@ def _indent(lines: list[str]) -> list[str]:
 
 
 def _render_first(
-    found: Fallbacks, native: NativeOperations, folder: str, home: str, with_commands: bool
+    fallbacks: Fallbacks, native: NativeOperations, folder: str, home: str, with_commands: bool
 ) -> list[str]:
     """Without --explain: torch warns once in a process, of the first operation."""
-    if not found.operations:
+    if not fallbacks.operations:
         words = (
             _("CPU fallbacks: none known")
-            if found.is_complete
+            if fallbacks.is_complete
             else _("CPU fallbacks: unknown (none found, but the check was cut short)")
         )
         return [words, *_indent([_("mpsbar run --explain counts them.")] if with_commands else [])]
     lines = [_("CPU fallbacks: at least one")]
-    for operation in found.operations[:_MAX_SHOWN]:
+    for operation in fallbacks.operations[:_MAX_SHOWN]:
         place = shorten_place(operation.where, folder, home)
         where = _(", at {where}").format(where=place) if place else ""
         lines.append(f"  {operation.name}{where}")
-        lines.append(f"    → {say_remedy(operation.name, found.torch, native)}")
-    return [*lines, *_indent(say_limits(found) if with_commands else [])]
+        lines.append(f"    → {say_remedy(operation.name, fallbacks.torch, native)}")
+    return [*lines, *_indent(say_limits(fallbacks) if with_commands else [])]
 
 
-def build_fallbacks(found: Fallbacks, native: NativeOperations) -> list[dict[str, object]]:
+def build_fallbacks(fallbacks: Fallbacks, native: NativeOperations) -> list[dict[str, object]]:
     """For --json: each operation, the torch that has it natively, and what to do."""
     return [
         asdict(operation)
@@ -67,18 +67,18 @@ def build_fallbacks(found: Fallbacks, native: NativeOperations) -> list[dict[str
             "native_since": None
             if (since := native.find(operation.name)) is None
             else _release(since),
-            "remedy": say_remedy(operation.name, found.torch, native),
+            "remedy": say_remedy(operation.name, fallbacks.torch, native),
         }
-        for operation in found.operations
+        for operation in fallbacks.operations
     ]
 
 
-def _say_total(found: Fallbacks) -> str:
-    number = len(found.operations)
+def _say_total(fallbacks: Fallbacks) -> str:
+    number = len(fallbacks.operations)
     words = ngettext(
         "CPU fallbacks: {n} operation, {times}", "CPU fallbacks: {n} operations, {times}", number
     )
-    return words.format(n=number, times=say_times(found.count))
+    return words.format(n=number, times=say_times(fallbacks.count))
 
 
 def say_times(count: int) -> str:
@@ -109,7 +109,7 @@ def shorten_place(where: str, folder: str, home: str) -> str:
 
 
 def say_remedy(name: str, torch: str | None, native: NativeOperations) -> str:
-    """The torch that has it natively, and what to do."""
+    """Returns the torch that has it natively, or what to do."""
     since, installed = native.find(name), parse_release(torch or "")
     if since is not None and installed is not None and installed < since:
         return _("native on MPS from torch {version}: upgrade torch (this is {torch})").format(
@@ -134,22 +134,22 @@ def _release(release: Release) -> str:
     return ".".join(map(str, release))
 
 
-def say_limits(found: Fallbacks) -> list[str]:
-    """What is not known of them."""
+def say_limits(fallbacks: Fallbacks) -> list[str]:
+    """Returns what is not known about the fallbacks, a sentence each."""
     lines = []
-    if not found.is_counted:
+    if not fallbacks.is_counted:
         return [
             _("Without mpsbar run --explain, only the first operation of each process is known.")
         ]
-    if not found.is_profiled and found.operations:
+    if not fallbacks.is_profiled and fallbacks.operations:
         lines.append(
             _("How long they took is not known: torch {torch} printed no profile.").format(
-                torch=found.torch
+                torch=fallbacks.torch
             )
         )
-    if not found.is_complete:
+    if not fallbacks.is_complete:
         lines.append(_("A process ended before it could report all: there may be more."))
-    if not found.is_profiled:
+    if not fallbacks.is_profiled:
         lines.append(
             _(
                 "Counted by torch's warnings: operations that ran while the program had warnings "

@@ -1,4 +1,4 @@
-"""What several hosts said, in words and as JSON. Pure."""
+"""What several hosts answered, in words and as JSON. Pure."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ _HOST_KEYS = ("schema", "time", "machine", "workers", "processes")
 
 def say_answering(readings: Sequence[HostReading]) -> str:
     """All hosts in one line: how many answer, what runs there, how much they hold."""
-    known = [each.status.snapshot for each in readings if each.status and each.problem is None]
+    known = [r.status.snapshot for r in readings if r.status and r.problem is None]
     held = [snapshot.held for snapshot in known if snapshot.held is not None]
     count = sum(len(snapshot.workers) + len(snapshot.unconnected) for snapshot in known)
     words = [

@@ -21,7 +21,7 @@ def say_login(state: str, where: str | None, why: str | None, detail: str | None
 
 
 def say_login_export(state: str, where: str | None, why: str | None, detail: str | None) -> str:
-    """The same on `mpsbar export`, the service."""
+    """The same for `mpsbar export`, the service."""
     reason = _say_reason(why, where, detail)
     sentences = {
         "on": _("mpsbar export starts at login ({where})").format(where=_path(where)),

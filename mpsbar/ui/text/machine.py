@@ -13,7 +13,7 @@ def describe_pressure(level: str | None) -> str:
 
 
 def describe_machine(this: Machine) -> str:
-    """One line: Apple M3 Max · 36.0 GB · pressure normal · 12.1 GB available."""
+    """Returns one line, such as Apple M3 Max · 36.0 GB · pressure normal · 12.1 GB available."""
     words = [describe_machine_briefly(this)]
     if this.memory_available is not None:
         words.append(_("{size} available").format(size=wording.size(this.memory_available)))
@@ -23,7 +23,7 @@ def describe_machine(this: Machine) -> str:
 
 
 def describe_machine_briefly(this: Machine) -> str:
-    """For a menu: Apple M3 Max · 36.0 GB · pressure normal."""
+    """Returns a line for a menu, such as Apple M3 Max · 36.0 GB · pressure normal."""
     words = [
         this.chip or this.model or this.os or _("this computer"),
         wording.size(this.memory_total),
@@ -35,7 +35,7 @@ def describe_machine_briefly(this: Machine) -> str:
 
 
 def describe_gpu(this: Gpu) -> str:
-    """One line, or none where nothing can be read of a GPU. Its parts are named in core/machine."""
+    """Returns one line, empty where nothing can be read of a GPU. core/machine names its parts."""
     parts = [(part, getattr(this, part.name)) for part in fields(this) if part.metadata]
     if all(value is None for _part, value in parts):
         return ""

@@ -1,4 +1,4 @@
-"""How actions ended, in words, and what they leave to say of a process. Pure."""
+"""How actions ended, in words, and the notes on a process that they leave. Pure."""
 
 from collections.abc import Iterator
 
@@ -169,7 +169,8 @@ def say_tensors_refused(outcome: Tensors) -> str:
 
 
 def _busy(outcome: Freed) -> str:
-    """What any thread may free, such as free blocks of malloc, is freed beside a busy one too."""
+    """Says also what was freed: some memory, such as free blocks of malloc, may be freed while the
+    process is busy."""
     words = _("busy: {reason}").format(reason=say_why_busy(outcome.reason, outcome.where))
     if outcome.seconds:
         words += _("; tried for {time}").format(time=wording.duration(outcome.seconds))

@@ -1,4 +1,4 @@
-"""How far a run is, in words: 62% · 3.1 it/s · 4 min left. Pure."""
+"""The progress of a run in words, such as 62% · 3.1 it/s · 4 min left. Pure."""
 
 from mpsbar.agent.wording import say_fraction, say_left, say_rate, say_speed
 from mpsbar.core.progress import RunProgress
@@ -10,7 +10,7 @@ _MAX_NAME = 24
 
 
 def say_progress(progress: RunProgress | None) -> str:
-    """All that is known, shortest first: Epoch 3 · 62% · 3.1 it/s · 4 min left."""
+    """Returns all that is known, such as Epoch 3 · 62% · 3.1 it/s · 4 min left."""
     if progress is None:
         return ""
     named = next((bar for bar in (progress.inner, progress.bar) if bar and bar.name), None)
@@ -19,7 +19,7 @@ def say_progress(progress: RunProgress | None) -> str:
 
 
 def say_briefly(progress: RunProgress | None) -> str:
-    """For a table: 62% · 4 min left; without a total how much is done and how fast."""
+    """Returns words for a table, such as 62% · 4 min left; without a total, count and speed."""
     if progress is None:
         return ""
     if progress.fraction is not None:
@@ -28,7 +28,7 @@ def say_briefly(progress: RunProgress | None) -> str:
 
 
 def say_speeds(before: float, now: float, unit: str) -> tuple[str, str]:
-    """Two speeds in one unit, which stands behind the second: 3.1, 0.9 it/s."""
+    """Returns two speeds in one unit, which only the second has, such as 3.1 and 0.9 it/s."""
     unit = unit or "it"
     if min(before, now) < 0.1:
         return say_rate(1 / before), f"{say_rate(1 / now)} s/{unit}"

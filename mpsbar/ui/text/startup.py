@@ -68,7 +68,7 @@ def say_no_icon(reason: str) -> str:
 
 
 def say_doubt(doubt: str | None) -> str:
-    """What is wrong with the menu bar icon; empty if nothing is."""
+    """Says what is wrong with the menu bar icon; empty if nothing is."""
     return {
         None: "",
         "not_made": _("Couldn't create the menu bar icon"),

@@ -13,13 +13,15 @@ from mpsbar.ui.text.alerts import say_reason
 
 def build_status(snapshot: Snapshot, dtypes: DtypeHealth = NOT_PROBED) -> dict[str, Any]:
     connected = {worker.pid for worker in snapshot.workers}
-    found = snapshot.processes
+    processes = snapshot.processes
     return {
         "schema": 1,
         "time": snapshot.time,
         "machine": build_machine(snapshot.machine),
         "workers": [_worker(worker) for worker in snapshot.workers],
-        "processes": None if found is None else [_process(p, p.pid in connected) for p in found],
+        "processes": None
+        if processes is None
+        else [_process(process, process.pid in connected) for process in processes],
         "health": _health(snapshot),
         "advice": [asdict(advice) for advice in advise(snapshot, snapshot.health, dtypes.failed)],
         "dtypes": dtypes.summary,

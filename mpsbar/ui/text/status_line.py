@@ -65,7 +65,7 @@ def build_fields(snapshot: "Snapshot") -> dict[str, str]:
     top = max(known or workers, key=lambda worker: worker.held or 0, default=None)
     job = snapshot.longest_job
     run = None if job is None else job.progress
-    found = snapshot.processes
+    processes = snapshot.processes
     return {
         "held": wording.size(snapshot.held),
         "cached": wording.size(snapshot.cached),
@@ -78,7 +78,7 @@ def build_fields(snapshot: "Snapshot") -> dict[str, str]:
         "pressure": machine.pressure or wording.UNKNOWN,
         "health": snapshot.health.level,
         "workers": str(len(workers)),
-        "processes": wording.UNKNOWN if found is None else str(len(found)),
+        "processes": wording.UNKNOWN if processes is None else str(len(processes)),
         "progress": progress.say_fraction(None if run is None else run.fraction),
         "left": wording.UNKNOWN
         if run is None or run.seconds_left is None
@@ -89,7 +89,7 @@ def build_fields(snapshot: "Snapshot") -> dict[str, str]:
 
 
 def render_line(parsed: list[tuple[str, str | None]], fields: dict[str, str]) -> str:
-    """Always one line, whatever the format has in it."""
+    """Returns always one line, whatever the format contains."""
     parts = (plain + (fields[name] if name else "") for plain, name in parsed)
     return " ".join("".join(parts).split("\n"))
 

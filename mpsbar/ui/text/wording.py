@@ -36,13 +36,13 @@ def explain_limit(worker: Worker, briefly: bool = False) -> list[str]:
     return texts
 
 
-# For the other views too, which have all shared words from here.
+# For the other modules too, which import all shared words from here.
 __all__ = ["UNKNOWN", "duration", "shorten_home", "size"]
 _BARS = "▁▂▃▄▅▆▇█"
 
 
 def clock(time: float | None, seconds: bool = False) -> str:
-    """14:02 or 14:02:30, by this computer's clock; a time that no clock shows is unknown."""
+    """Returns a local time, such as 14:02 or 14:02:30; one that no clock shows is unknown."""
     if time is None:
         return UNKNOWN
     try:
@@ -53,7 +53,7 @@ def clock(time: float | None, seconds: bool = False) -> str:
 
 
 def ago(then: float, now: float) -> str:
-    """3 min ago; "just now" also when the clock was set back."""
+    """Returns how long ago, such as 3 min ago; "just now" also when the clock was set back."""
     seconds = max(0.0, now - then)
     if seconds < 10:
         return _("just now")
@@ -101,7 +101,7 @@ def sparkline(values: Sequence[int]) -> str:
 
 
 def interval(seconds: float) -> str:
-    """For a menu: Every Second, Every 2 Seconds."""
+    """Returns an interval for a menu, such as Every 2 Seconds."""
     if seconds == 1:
         return _("Every Second")
     return _("Every {n} Seconds").format(n=f"{seconds:g}")
@@ -112,7 +112,7 @@ def percent(value: float | None) -> str:
 
 
 def part(used: int | None, whole: int | None) -> str:
-    """9.8 of 27.0 GB; the unit once if it is the same."""
+    """Returns both sizes, such as 9.8 of 27.0 GB: the unit once if it is the same."""
     some, total = size(used), size(whole)
     if some.split(" ")[1:] == total.split(" ")[1:]:
         some = some.split(" ")[0]
