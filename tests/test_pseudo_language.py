@@ -333,7 +333,7 @@ def test_sentences_in_json_are_there_at_all(package, environment):
     """The test above would see nothing where there is nothing."""
     done = run_mpsbar(package, environment, "status", "--json")
     assert json.loads(done.stdout)["health"]["reasons"] == [
-        "Memory is short: 7.6 GB of swap in use, 1.3 GB of 8.0 GB available"
+        "Memory is running low: 7.6 GB of swap in use, 1.3 GB of 8.0 GB available"
     ]
 
 

@@ -20,7 +20,7 @@ DESCRIPTION = _(
     "torch refuses, what falls back to the CPU; with time and memory. FUNCTION takes no arguments "
     "and returns (model, inputs), or (step, model, batch) for a training step that returns its "
     "loss. Exit code 0: every dtype works, 1: one does not or it could not be compared, 2: wrong "
-    "arguments, 130: cancelled by Ctrl-C."
+    "arguments, 130: canceled by Ctrl-C."
 )
 EXAMPLES = (
     "mpsbar compare model.py:make",
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
         use_language(_, ngettext, width)
         print(render_text(result.data), end="")
     if result.ended == "cancelled":
-        print_stderr(_("mpsbar: cancelled; these dtypes were finished"))
+        print_stderr(_("mpsbar: canceled; these dtypes were finished"))
         return INTERRUPTED
     works = all(found["state"] == "works" for found in result.data["dtypes"].values())
     return 0 if works else 1

@@ -31,7 +31,7 @@ DESCRIPTION = _(
     "give wrong results: in a short-lived process of your own Python, with small tensors, at the "
     "lowest priority, with at most 256 MB of memory above what torch itself takes. The result is "
     "kept for this Python, torch, system and device. Exit code 0: all as expected, 1: a surprise "
-    "was found or it could not be measured, 2: wrong arguments, 130: cancelled by Ctrl-C."
+    "was found or it could not be measured, 2: wrong arguments, 130: canceled by Ctrl-C."
 )
 EXAMPLES = (
     "mpsbar probe",

@@ -151,7 +151,7 @@ def say_subject(probe: Probe | DeepProbe) -> str:
 
 def say_early_end(probe: Probe | DeepProbe, done: int, total: int) -> str:
     """Says how far a probe came that measured something, and was cancelled or stopped."""
-    stopped = _("Cancelled") if probe.ended == "cancelled" else _("Stopped early")
+    stopped = _("Canceled") if probe.ended == "cancelled" else _("Stopped early")
     text = _("{stopped}: measured {done} of {total}").format(
         stopped=stopped, done=done, total=total
     )

@@ -446,7 +446,7 @@ class Controller:
     def _open_login_settings(self) -> None:
         from mpsbar.desktop.login import open_login_settings
 
-        self.run(_("Login settings"), open_login_settings, lambda _: None)
+        self.run(_("Opening Login Items"), open_login_settings, lambda _: None)
 
     # --- inside
 

@@ -84,9 +84,7 @@ def _free_when_possible(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
     key = f"when-possible-{pid}"
     if kept is not None:
         text = _("Cancel Free When Possible")
-        tip = _("Waits for a safe moment, up to {time} more.").format(
-            time=wording.duration(kept.left)
-        )
+        tip = outcomes.say_waiting_free(kept)
         yield Row(key, text, actions=(CancelFree(pid, worker.started),), tooltip=tip)
         return
     last, shown = worker.last_free, snapshot.freed.get(pid)
@@ -158,11 +156,13 @@ def _auto_free(worker: Worker, snapshot: Snapshot, ui_state: UiState) -> Iterato
         keep("off", _("Off"), 0),
         *(keep(text, wording.size(size), size) for text, size in sizes),
     )
-    tip = _("Frees its cache when it grows larger, at most once a minute and never while busy.")
+    tip = _(
+        "Frees its cache when it exceeds this size, at most once a minute and never while busy."
+    )
     yield Row(f"keep-{pid}", _("Keep Cache Below"), children=children, tooltip=tip)
     is_on = settings.free_when_idle if rule.free_when_idle is None else rule.free_when_idle
     action = SetAutoFree(pid, started, AutoFreeRule(rule.keep_cache_below, not is_on))
-    tip = _("Frees its cache after a minute of inactivity, if it is large or memory is short.")
+    tip = _("Frees its cache after a minute of inactivity, if it is large or memory is low.")
     yield Row(f"idle-{pid}", _("Free When Idle"), actions=(action,), is_checked=is_on, tooltip=tip)
 
 

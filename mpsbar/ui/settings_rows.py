@@ -62,11 +62,11 @@ def _auto_free(settings: Settings) -> Iterator[Row]:
         )
         for text in sizes
     )
-    tip = _("Frees a cache when it grows larger, at most once a minute and never while busy.")
+    tip = _("Frees a cache when it exceeds this size, at most once a minute and never while busy.")
     yield Row("keep-cache", _("Keep Cache Below"), children=children, tooltip=tip)
     for key, text, tip in (
         ("free_when_idle", _("Free When Idle"),
-         _("Frees a cache after a minute of inactivity, if it is large or memory is short.")),
+         _("Frees a cache after a minute of inactivity, if it is large or memory is low.")),
         ("free_at_critical_pressure", _("Free at Critical Memory Pressure"),
          _("Frees the caches of idle processes when memory pressure becomes critical.")),
     ):  # fmt: skip

@@ -293,7 +293,7 @@ print(say_limited(Limited(1, "x", "impossible")))
         *["True True"] * 2,
         "Above the limit JAX waits.",
         "True",
-        "only MPS, MLX and JAX memory can be limited, and it uses none of it",
+        "only MPS, MLX and JAX memory can be limited, and it uses none",
     ]
 
 

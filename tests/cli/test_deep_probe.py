@@ -131,4 +131,4 @@ def test_ctrl_c_keeps_what_was_measured(env):
         os.close(ours)
     assert "█" in shown.decode()
     assert "run the same command again to continue" in shown.decode()
-    assert "Cancelled: measured " in out
+    assert "Canceled: measured " in out

@@ -93,7 +93,7 @@ def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
     assert (done.returncode, "it will be freed when possible, within " in done.stdout) == (0, True)
     assert worker.ask("stats")["kept_free"] is not None
     done = mpsbar("free", "--cancel", pid)
-    assert (done.returncode, "Free When Possible was cancelled" in done.stdout) == (0, True)
+    assert (done.returncode, "Free When Possible was canceled" in done.stdout) == (0, True)
     assert worker.ask("stats")["kept_free"] is None
     done = mpsbar("free", "--cancel", pid)
     assert (done.returncode, "nothing is waiting to be freed in this process" in done.stdout) == (

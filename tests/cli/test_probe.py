@@ -253,7 +253,7 @@ def test_ctrl_c_shows_what_was_measured(env, cpu, workers):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=LONG)
     assert process.returncode == 130, err
-    measured = re.search(rf"Cancelled: measured (\d+) of {RESULTS}\b", out)
+    measured = re.search(rf"Canceled: measured (\d+) of {RESULTS}\b", out)
     assert measured, out
     assert 0 < int(measured[1]) < RESULTS
     assert err == ""

@@ -128,7 +128,7 @@ def test_children_are_added_and_one_that_is_killed_is_said(run):
     assert "aten::a: 13 times" in text
     assert "aten::b: 4 times" in text
     assert "aten::c: 8 times" in text
-    assert "A process ended before it could report all: there may be more." in text
+    assert "A process ended before it could report everything: there may be more." in text
 
 
 def test_none_and_not_known(run):

@@ -72,7 +72,9 @@ def test_watching_on_a_terminal_redraws_in_place_and_in_colour(workers):
     shown = shown_on_a_terminal(workers, *arguments, until=until, MPSBAR_REPLAY="m1-8gb")
     assert shown.count(redrawn) >= 3
     assert "\x1b[1m    PID  NAME" in shown
-    assert "\x1b[33mMemory is short: 7.6 GB of swap in use, 1.3 GB of 8.0 GB available" in shown
+    assert (
+        "\x1b[33mMemory is running low: 7.6 GB of swap in use, 1.3 GB of 8.0 GB available" in shown
+    )
 
 
 @pytest.mark.parametrize("extra", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])

@@ -73,5 +73,5 @@ def test_what_it_cannot_do_is_not_passed_over(capsys, other):
 def test_a_wrong_field_is_one_sentence(workers):
     code, out, err = ask(workers, "--format", "{helt}")
     assert (code, out) == (1, "")
-    assert err.startswith("mpsbar: {helt} is not a field of --format; there are held, ")
+    assert err.startswith("mpsbar: {helt} is not a field of --format; the fields are held, ")
     assert ask(workers, "--format", "x", "--json")[0] == 2

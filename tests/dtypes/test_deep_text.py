@@ -47,7 +47,7 @@ def test_headlines_of_other_days():
     unknown = make((DeepCell("mm", "float32", "inaccurate", None),))
     assert "has no expectations for this device" in say_deep_headline(unknown)
     cut = render_deep(make(CELLS[:2], ended="cancelled", total=8364), TableStyle())
-    assert "Cancelled: measured 2 of 8364" in cut
+    assert "Canceled: measured 2 of 8364" in cut
     assert "nothing to compare them with" in render_deep(make(device="cpu"), TableStyle())
 
 

@@ -85,7 +85,7 @@ def test_cut_short():
     page = render_probe(
         make_probe(ended="cancelled", changed={"*/int8": ("unknown", None)}), TERMINAL
     )
-    assert "Cancelled: measured 264 of 273" in page
+    assert "Canceled: measured 264 of 273" in page
     assert "? not measured" in page
     page = render_probe(
         make_probe(ended="stopped", wrong={"unique": Check("unique", "refused", "x")}), TERMINAL

@@ -63,7 +63,7 @@ def test_it_stays_while_something_is_left_to_do():
     assert welcome(replace(FIRST, enabled=("/v/bin/python",)))
     assert welcome(replace(FIRST, login="on"))
     found = [row.text for row in welcome(replace(FIRST, pythons=()))]
-    assert found[1] == "Connect a Python With PyTorch or MLX"
+    assert found[1] == "Connect a Python with PyTorch or MLX"
     assert [row.text for row in welcome(replace(FIRST, pythons=None))] == found  # not looked yet
     assert [row.key for row in welcome(replace(FIRST, login="unavailable"))].count(
         "welcome-login"

@@ -217,7 +217,7 @@ def test_a_limit_is_explained_before_it_is_set(play):
         question = " ".join(p.said()[1].split())
         assert question.startswith("Limit train.py to 20.2 GB?: Above the limit PyTorch first")
         assert "the run gets an out-of-memory error" in question
-        assert question.endswith("It holds 6.0 GB now, 3.0 GB of it in live tensors.")
+        assert question.endswith("It holds 6.0 GB now, 3.0 GB of that in live tensors.")
         told = "train.py: limited to 20.2 gb; it holds 3.0 gb; 3.0 gb of its cache was freed"
         assert p.said()[-1].lower() == told
 

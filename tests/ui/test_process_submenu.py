@@ -8,7 +8,7 @@ from ui.menu_kit import APP, rows, worker
 
 from mpsbar.core.actions import FindTensors, Freed, Stop, Stopped, TensorGroup, Tensors
 from mpsbar.core.machine import Process
-from mpsbar.core.snapshot import LastFree
+from mpsbar.core.snapshot import LastFree, WaitingFree
 from mpsbar.ui.menu import build_menu
 from mpsbar.ui.process_submenu import TENSOR_ROWS
 
@@ -95,3 +95,20 @@ def test_free_when_possible_is_offered_where_a_safe_moment_may_come(reason, is_o
     freed = {4711: Freed(4711, "train.py", "busy", reason=reason)}
     shown = rows(build_menu(make_snapshot(worker(), freed=freed), APP))
     assert ("when-possible-4711" in shown) is is_offered
+
+
+@pytest.mark.parametrize(
+    ("waiting", "tip"),
+    [
+        (WaitingFree(125.0), "Waits for a safe moment, up to 2 min more."),
+        (
+            WaitingFree(125.0, "thread_computing", "train.py:7 in step"),
+            "Waits for a safe moment, up to 2 min more. Not freed yet: another thread is computing"
+            " (train.py:7 in step).",
+        ),
+    ],
+)
+def test_a_free_that_waits_says_why(waiting, tip):
+    seen = make_snapshot(replace(worker(), kept_free=waiting))
+    row = rows(build_menu(seen, APP))["when-possible-4711"]
+    assert (row.text, row.tooltip) == ("Cancel Free When Possible", tip)

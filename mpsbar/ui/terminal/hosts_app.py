@@ -248,7 +248,7 @@ class HostsApp(BaseApp):
         asking = [reading.host for reading in self.state.readings if reading.needs_person]
         new = [host for host in asking if host not in self._announced]
         if new:
-            words = _("{hosts}: ssh has a question; select it and press c").format(
+            words = _("{hosts}: ssh has a question; select the host and press c").format(
                 hosts=", ".join(new)
             )
             self.notify(words, markup=False)

@@ -37,7 +37,7 @@ class KeyBinding:
 
 
 _FILTER = KeyBinding(
-    "slash", "filter", _("show only rows with some text; Esc shows all"), _("Filter"), "/"
+    "slash", "filter", _("show only rows that contain a text; Esc shows all"), _("Filter"), "/"
 )
 _REVERSE = KeyBinding("O", "reverse", _("reverse the order"))
 _LAST = (
@@ -65,7 +65,7 @@ KEYS = (
     KeyBinding("t", "row('tensors')", _("show its largest tensors"), _("Tensors")),
     KeyBinding("l", "row('limit')", _("limit its memory (asks first)")),
     KeyBinding("s", "row('stop')", _("stop it (asks first)"), _("Stop")),
-    KeyBinding("enter", "detail", _("fill the window with it; or click it"), _("Detail"), "⏎"),
+    KeyBinding("enter", "detail", _("show its details full screen; or click it"), _("Detail"), "⏎"),
     KeyBinding("a", "actions", _("show all its commands")),
     KeyBinding("n", "row('watch')", _("ring the bell when it ends")),
     KeyBinding("y", "row('copy')", _("copy its PID")),
@@ -78,7 +78,7 @@ KEYS = (
     _REVERSE,
     KeyBinding("v", "tree", _("switch between a tree and a flat list")),
     KeyBinding(
-        "escape", "deselect", _("show all rows; then this computer, not a process"), sign="Esc"
+        "escape", "deselect", _("show all rows; press again for this computer"), sign="Esc"
     ),
     *_LAST,
 )  # fmt: skip

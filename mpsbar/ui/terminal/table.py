@@ -262,7 +262,7 @@ def say_why_empty(state: TerminalState) -> str:
     if snapshot.processes == ():
         hints = (
             wording.nothing_runs(), "", wording.how_to_start(),
-            _("For all that an environment runs: mpsbar enable"),
+            _("For everything in an environment: mpsbar enable"),
             _("In a notebook: %load_ext mpsbar"),
         )  # fmt: skip
         return "\n".join(hints)

@@ -63,7 +63,7 @@ def _advice() -> dict[str, str]:
             "install coremltools) may be faster"
         ),
         "connect": _("Connect {name} to see and free its cache: {how}"),
-        "connect.many": _("Connect {name}, one of {number} processes not connected: {how}"),
+        "connect.many": _("Connect {name}, one of {number} unconnected processes: {how}"),
         "watermark": _(
             "Let {name} use more memory, at the risk of slowing the whole computer: "
             "PYTORCH_MPS_HIGH_WATERMARK_RATIO=1.0 (0.0 removes the limit)"
@@ -73,7 +73,7 @@ def _advice() -> dict[str, str]:
             "PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.7 PYTORCH_MPS_LOW_WATERMARK_RATIO=0.6"
         ),
         "watch_memory": _(
-            "Start {name} again while mpsbar runs: memory in its last minutes tells whether the "
+            "Run {name} again with mpsbar running: its last minutes of memory show whether the "
             "system or a person ended it"
         ),
         "shorter_kernels": _(
@@ -94,7 +94,7 @@ def _advice() -> dict[str, str]:
             "Go back to a checkpoint from before the reset: results after it may be wrong"
         ),
         "newer_framework": _("Update the framework that {name} uses, and macOS"),
-        "newer_macos": _("Install the newest macOS: kernel panics under GPU load are fixed there"),
+        "newer_macos": _("Install the newest macOS: it fixes kernel panics under GPU load"),
         "report_bug": _("If it happens again, report it with: mpsbar doctor"),
         "fault_handler": _(
             "To see where in Python {name} was, start it with python -X faulthandler"

@@ -83,7 +83,9 @@ def _reasons(level: str) -> dict[str, str]:
             "{name} grew by {growth} more than its tensors in {seconds}: possible memory leak"
         ),
         "swap_growing": _("Swap grew by {growth} in {seconds} (now {used})"),
-        "swap_used": _("Memory is short: {used} of swap in use, {available} of {whole} available"),
+        "swap_used": _(
+            "Memory is running low: {used} of swap in use, {available} of {whole} available"
+        ),
         "slowed": _("{name} slowed from {before} to {now} at {at}{meanwhile}"),
         "cache": _("{name} has a cache of {cached} that can be freed"),
         "gpu_reset": _(
@@ -134,9 +136,9 @@ def say_cause(code: str) -> str:
         "memory": _("GPU Memory Filling Up"),
         "swap": _("Swap Growing"),
         "leak": _("Possible Memory Leak"),
-        "speed": _("Slower Runs"),
+        "speed": _("Slow Runs"),
         "cache": _("Large Caches"),
-        "ended": _("Runs That Failed"),
+        "ended": _("Failed Runs"),
         "reset": _("GPU Resets"),
     }.get(code, code)
 
@@ -149,7 +151,7 @@ def _topic(code: str) -> str:
         "gpu_memory": _("GPU Memory Low"),
         "process_memory": _("High GPU Memory Use"),
         "swap_growing": _("Swap Growing"),
-        "slowed": _("Slower Run"),
+        "slowed": _("Run Slowed Down"),
         "cache": _("Large Cache"),
         "gpu_reset": _("GPU Was Reset"),
     }.get(code) or printable(say_cause(code))
@@ -165,7 +167,7 @@ def _recovered(alert: Alert) -> str:
         "process_memory": _("{name} is using less GPU memory"),
         "swap_growing": _("Swap is no longer growing"),
         "leak": _("{name} is no longer growing faster than its tensors"),
-        "slowed": _("{name} is as fast as before"),
+        "slowed": _("{name} is back to its usual speed"),
         "cache": _("The cache of {name} is smaller, or there is room for it"),
     }.get(alert.code, _("The problem is gone"))
     return sentence.format(name=name)

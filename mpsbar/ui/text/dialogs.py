@@ -116,7 +116,7 @@ def suggest_limit(worker: Worker, budget: int | None) -> str:
 def _explain_limit(worker: Worker) -> str:
     live = worker.total(lambda backend: backend.allocated)
     parts = wording.explain_limit(worker)
-    parts.append(_("It holds {held} now, {live} of it in live tensors.").format(
+    parts.append(_("It holds {held} now, {live} of that in live tensors.").format(
         held=wording.size(worker.held), live=wording.size(live)
     ))  # fmt: skip
     return "\n\n".join(parts)

@@ -123,7 +123,7 @@ def say_remedy(name: str, torch: str | None, native: NativeOperations) -> str:
             "step on the CPU"
         ).format(torch=torch)
     if not name.startswith("aten::"):
-        return _("put this step on the CPU, or do it in another way")
+        return _("put this step on the CPU, or do it another way")
     return _(
         "no torch up to {version} has it on MPS: replace it, or put this step on the CPU, where "
         "you control the copies"
@@ -148,11 +148,11 @@ def say_limits(fallbacks: Fallbacks) -> list[str]:
             )
         )
     if not fallbacks.is_complete:
-        lines.append(_("A process ended before it could report all: there may be more."))
+        lines.append(_("A process ended before it could report everything: there may be more."))
     if not fallbacks.is_profiled:
         lines.append(
             _(
-                "Counted by torch's warnings: operations that ran while the program had warnings "
+                "Counted from torch's warnings: operations that ran while warnings were turned "
                 "off are missing."
             )
         )

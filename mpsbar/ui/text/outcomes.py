@@ -6,7 +6,7 @@ from mpsbar.agent.frameworks import join_limitable
 from mpsbar.agent.wording import say_why_busy
 from mpsbar.core.actions import Connected, Free, Freed, Limit, Limited, Stopped, Tensors
 from mpsbar.core.machine import Process
-from mpsbar.core.snapshot import AutoFreeStatus, Snapshot, Worker
+from mpsbar.core.snapshot import AutoFreeStatus, Snapshot, WaitingFree, Worker
 from mpsbar.language import _
 from mpsbar.ui.text import wording
 
@@ -20,7 +20,7 @@ def say_freed(outcome: Freed) -> str:
     return {
         "busy": _busy(outcome),
         "waiting": _waiting(outcome),
-        "cancelled": _("Free When Possible was cancelled"),
+        "cancelled": _("Free When Possible was canceled"),
         "gone": _("no connected process has this PID (run mpsbar status to list them)"),
         "ended": _("the process has ended"),
         "silent": _("no answer within {time}; the cache may still be freed later").format(
@@ -46,6 +46,17 @@ def say_freed_briefly(outcome: Freed) -> str:
     return f"{words} ({why})" if why else words
 
 
+def say_waiting_free(waiting: WaitingFree) -> str:
+    """Says how long a Free waits for a safe moment, and why there was none at its last attempt."""
+    words = _("Waits for a safe moment, up to {time} more.").format(
+        time=wording.duration(waiting.left)
+    )
+    if waiting.reason is None:
+        return words
+    why = say_why_busy(waiting.reason, waiting.where)
+    return f"{words} " + _("Not freed yet: {reason}.").format(reason=why)
+
+
 def say_free_cause(code: str | None) -> str:
     """Why mpsbar freed a cache by itself; nothing where somebody asked for it."""
     return {
@@ -66,7 +77,7 @@ def say_limited(outcome: Limited) -> str:
     """One sentence on how a limit was set."""
     if outcome.state == "done":
         return _limited_done(outcome)
-    others = _("only {devices} memory can be limited, and it uses none of it").format(
+    others = _("only {devices} memory can be limited, and it uses none").format(
         devices=join_limitable(_("and"))
     )
     impossible = {
@@ -105,7 +116,7 @@ def _limited_done(outcome: Limited) -> str:
     if outcome.asked is None and outcome.limit is None:
         return _("limit removed")
     if outcome.asked is None:
-        return _("back to the limit of its environment, {limit}").format(
+        return _("reset to its environment's limit, {limit}").format(
             limit=wording.size(outcome.limit)
         )
     words = _("limited to {limit}; it holds {held}").format(

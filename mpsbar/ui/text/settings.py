@@ -17,7 +17,7 @@ def render_settings(loaded: Loaded) -> str:
 
 def render_template() -> str:
     """A new settings file: every setting with its default, as a comment."""
-    first = _("Settings of mpsbar. Remove the # in front of those you change.")
+    first = _("mpsbar settings. Remove the # in front of those you change.")
     lines = [f"{key} = {render_value(getattr(Settings(), key))}" for key in KEYS]
     return "".join(f"# {line}\n" for line in (first, *lines))
 

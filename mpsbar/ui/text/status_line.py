@@ -50,7 +50,7 @@ def parse_format(text: str) -> list[tuple[str, str | None]]:
     for _plain, name, spec, conversion in parsed:
         if name is not None and (name not in FIELDS or spec or conversion):
             shown = printable(name, 40)
-            text = _("{{{name}}} is not a field of --format; there are {fields}")
+            text = _("{{{name}}} is not a field of --format; the fields are {fields}")
             raise UserError(text.format(name=shown, fields=known))
     return [(plain, name) for plain, name, _spec, _conversion in parsed]
 

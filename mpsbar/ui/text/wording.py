@@ -147,7 +147,7 @@ def found_pythons(count: int) -> str:
     """The title of a submenu that lists the Pythons found."""
     if count:
         return _("Connect a Python ({n} Found)").format(n=count)
-    return _("Connect a Python With {frameworks}").format(frameworks=join_labels(_("or")))
+    return _("Connect a Python with {frameworks}").format(frameworks=join_labels(_("or")))
 
 
 def nothing_runs() -> str:
@@ -181,7 +181,7 @@ def how_to_connect_process(process: Process) -> str:
 def _say_enabled(process: Process) -> str:
     """Says that nothing has to be typed: its environment is enabled, or `mpsbar run` started it."""
     if process.is_starting:
-        return _("nothing to do: it connects by itself once its imports are done")
+        return _("nothing to do: it connects automatically once it has finished importing")
     return _("restart it: its environment is enabled (if that does not help: mpsbar doctor)")
 
 

@@ -61,7 +61,7 @@ ADVICE = [
     ),
     (
         Advice("connect", {"python": PYTHON, "kind": "server", "number": 3}, 7),
-        "Connect train.py, one of 3 processes not connected: mpsbar enable --python"
+        "Connect train.py, one of 3 unconnected processes: mpsbar enable --python"
         " '/Users/me/my env/bin/python', then restart the server",
     ),
     (
@@ -98,14 +98,14 @@ ADVICE = [
     ),
     (Advice("watermark", pid=7), "Let train.py use more memory, at the risk of slowing the whole computer: PYTORCH_MPS_HIGH_WATERMARK_RATIO=1.0 (0.0 removes the limit)"),
     (Advice("watermark_lower", pid=7), "Let train.py fail with an error message before the system kills it: PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.7 PYTORCH_MPS_LOW_WATERMARK_RATIO=0.6"),
-    (Advice("watch_memory", pid=7), "Start train.py again while mpsbar runs: memory in its last minutes tells whether the system or a person ended it"),
+    (Advice("watch_memory", pid=7), "Run train.py again with mpsbar running: its last minutes of memory show whether the system or a person ended it"),
     (Advice("shorter_kernels", pid=7), "Give the GPU less work at once in train.py: a smaller batch, shorter sequences"),
     (Advice("relax_timeout", pid=7), "If it happens again, try AGX_RELAX_CDM_CTXSTORE_TIMEOUT=1 in the environment of train.py (it has helped in some cases)"),
     (Advice("display_asleep", pid=7), "Let the display sleep while train.py runs: macOS ends long GPU work to keep the screen responsive"),
     (Advice("restart_process", pid=7), "Start train.py again: macOS ignores the GPU work of a process after repeated errors"),
     (Advice("redo_results", pid=7), "Go back to a checkpoint from before the reset: results after it may be wrong"),
     (Advice("newer_framework", pid=7), "Update the framework that train.py uses, and macOS"),
-    (Advice("newer_macos", pid=7), "Install the newest macOS: kernel panics under GPU load are fixed there"),
+    (Advice("newer_macos", pid=7), "Install the newest macOS: it fixes kernel panics under GPU load"),
     (Advice("report_bug", pid=7), "If it happens again, report it with: mpsbar doctor"),
     (Advice("fault_handler", pid=7), "To see where in Python train.py was, start it with python -X faulthandler"),
     (Advice("torch_that_raises", {"version": "2.13.0"}, 7), "train.py uses torch 2.13.0; from 2.15 on, a failed command buffer on MPS raises an error instead of continuing with wrong results"),

@@ -57,7 +57,7 @@ REASONS = [
     (Reason("pressure_unknown", "ok"), "Memory pressure is unknown; no other problems"),
     (
         Reason("swap_used", "warning", {"used": 7 * GB, "available": GB, "whole": 8 * GB}),
-        "Memory is short: 7.0 GB of swap in use, 1.0 GB of 8.0 GB available",
+        "Memory is running low: 7.0 GB of swap in use, 1.0 GB of 8.0 GB available",
     ),
     (Reason("gpu_memory", "warning"), "GPU memory is running low: ? of ? in use"),
     (Reason("gpu_memory", "warning", {"used": None, "budget": "x"}), "GPU memory is running low: ? of ? in use"),

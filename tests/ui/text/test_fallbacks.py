@@ -32,7 +32,7 @@ def test_the_whole():
     ("name", "words"),
     [
         ("aten::old", "but not for this dtype or size"), ("aten::new", "native on MPS from torch 2.14"),
-        ("MPS: passing divisor", "in another way"), ("aten::never", "no torch up to 2.15"),
+        ("MPS: passing divisor", "another way"), ("aten::never", "no torch up to 2.15"),
     ],
 )  # fmt: skip
 def test_what_to_do(name, words):
@@ -44,13 +44,13 @@ def test_what_is_not_known_is_said():
         "CPU fallbacks: unknown, because no connected process imported torch"
     ]
     assert render() == ["CPU fallbacks: none"]
-    warned = "  Counted by torch's warnings: operations that ran while the program had warnings off are missing."
+    warned = "  Counted from torch's warnings: operations that ran while warnings were turned off are missing."
     assert render(is_profiled=False) == ["CPU fallbacks: none", warned]
     lines = render(FallbackOperation("aten::old", 1), is_profiled=False, is_complete=False)
     assert lines[0] == "CPU fallbacks: 1 operation, once"
     assert lines[-3:] == [
         "  How long they took is not known: torch 2.13.0 printed no profile.",
-        "  A process ended before it could report all: there may be more.",
+        "  A process ended before it could report everything: there may be more.",
         warned,
     ]
 

@@ -43,7 +43,7 @@ from mpsbar.ui.text import outcomes
             Freed(1, "a", "waiting", 0, 5.0, reason="main_computing", where="a.py:3", waits=595),
             "busy: the main thread is computing (a.py:3); it will be freed when possible, within 10 min",
         ),
-        (Freed(1, "a", "cancelled"), "Free When Possible was cancelled"),
+        (Freed(1, "a", "cancelled"), "Free When Possible was canceled"),
         (
             Freed(1, "a", "done", 2 * GB, 0.04, when_possible=True),
             "freed 2.0 GB in 40 ms, at the first safe moment",

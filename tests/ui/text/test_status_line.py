@@ -42,7 +42,7 @@ def test_braces_and_lines():
 )
 def test_other_fields_are_refused(text):
     with pytest.raises(
-        UserError, match="is not a field of --format; there are held, cached, gpu, "
+        UserError, match="is not a field of --format; the fields are held, cached, gpu, "
     ):
         parse_format(text)
 

@@ -98,7 +98,7 @@ def test_each_kind_has_its_way(kind, text):
 
 def test_what_is_enabled_and_starting_needs_nothing():
     process = make_process(python=PYTHON, is_enabled=True, is_starting=True)
-    nothing = "nothing to do: it connects by itself once its imports are done"
+    nothing = "nothing to do: it connects automatically once it has finished importing"
     assert wording.how_to_connect_process(process) == nothing
     assert wording.how_to_connect_in_menu(process) == nothing
     assert wording.unconnected(process) == f"starting: {nothing}"
