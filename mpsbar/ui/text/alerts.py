@@ -19,12 +19,12 @@ _TITLE_WIDTH = 60
 _TEXT_WIDTH = 240
 _NAME_WIDTH = 40
 # Reasons that say that not enough is known to call it well.
-UNKNOWN_CODES = ("unknown", "not_judged", "pressure_unknown")
+_UNKNOWN_CODES = ("unknown", "not_judged", "pressure_unknown")
 
 
 def is_unknown(health: Health) -> bool:
     """Returns whether too little could be read to call it well."""
-    return any(reason.code in UNKNOWN_CODES for reason in health.reasons)
+    return any(reason.code in _UNKNOWN_CODES for reason in health.reasons)
 
 
 def say_health(health: Health, names: Mapping[int, str]) -> str:
@@ -34,7 +34,7 @@ def say_health(health: Health, names: Mapping[int, str]) -> str:
     worst = health.reasons[0]
     words = say_reason(worst, names.get(worst.pid) if worst.pid is not None else None)
     if health.level == "ok":
-        is_well = worst.code not in UNKNOWN_CODES
+        is_well = worst.code not in _UNKNOWN_CODES
         return _("No problems; {reason}").format(reason=words) if is_well else words
     more = sum(reason.level != "ok" for reason in health.reasons) - 1
     return _("{reason} (and {n} more)").format(reason=words, n=more) if more else words
