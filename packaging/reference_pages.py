@@ -13,7 +13,8 @@ import json_schemas
 from mpsbar.agent import pending_free, protocol
 from mpsbar.agent.conventions import MAX_LIMIT, MIN_LIMIT
 from mpsbar.core.dtype_results import Probe
-from mpsbar.core.machine import Gpu, Machine
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine
 from mpsbar.core.settings import _ALLOWED, Settings
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.toml import render_value

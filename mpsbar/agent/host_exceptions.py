@@ -49,8 +49,8 @@ def without_our_frames(error: BaseException, framework_folder: str) -> BaseExcep
         if not is_dropped:
             kept.append(trace)
         trace = trace.tb_next
-    for each in reversed(kept):
-        trace = TracebackType(trace, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    for entry in reversed(kept):
+        trace = TracebackType(trace, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return error.with_traceback(trace)
 
 

@@ -6,11 +6,11 @@ import sys
 from typing import Any, Optional
 
 from . import __version__, last_words, protocol
-from .all_backends import BACKENDS
 from .backends import IN_USE, loaded
 from .frameworks import FRAMEWORKS
 from .free import FreeJob, read_last_free, remember
 from .gc_pause import CollectorPause
+from .import_backends import BACKENDS
 from .limit import LimitJob, parse_limit
 from .notebook import find_name
 from .pending_free import MAX_SECONDS, SECONDS, PendingFree, describe_pending, start_pending

@@ -9,11 +9,11 @@ from operator import itemgetter
 from typing import Any, Optional
 
 from . import host_frames
-from .all_backends import BACKENDS
 from .backends import IN_USE, NOT_INITIALISED, loaded
 from .frameworks import FRAMEWORKS, Framework
 from .gc_pause import CollectorPause
 from .host_exceptions import raised_by_us
+from .import_backends import BACKENDS
 from .main_thread import MainThreadJob
 from .protocol import JobAnswer
 

@@ -55,13 +55,13 @@ def make_folders(folder: str) -> None:
     while not os.path.lexists(folder):
         missing.append(folder)
         folder = os.path.dirname(folder)
-    for each in reversed(missing):
+    for path in reversed(missing):
         try:
-            os.mkdir(each, 0o700)
+            os.mkdir(path, 0o700)
         except FileExistsError:
             continue  # somebody else was faster
-        if os.lstat(each).st_mode & 0o700 != 0o700:
-            os.chmod(each, 0o700)  # the umask took this user's own rights away
+        if os.lstat(path).st_mode & 0o700 != 0o700:
+            os.chmod(path, 0o700)  # the umask took this user's own rights away
 
 
 def check(directory: str) -> None:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from mpsbar.core import slow_down
 from mpsbar.core.actions import WatchEnd
-from mpsbar.core.clock import has_jumped
 from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN, Alert, AlertKind, EndedProcess
 from mpsbar.core.findings import Level, Reason, Value
 from mpsbar.core.health import LEAK_SPAN, LEVELS, MIN_FILLING, SWAP_SPAN
 from mpsbar.core.process_tracker import SCANS_TO_END, EndedPairs, ProcessTracker, TrackedProcess
+from mpsbar.core.sleep_gap import has_jumped
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import gpu_memory
 
@@ -34,9 +34,9 @@ CAUSES: dict[str, str] = {
     "cache": "cache",
 }
 # No alert for swap_used: it may last for days, and growth is alerted.
-# Alerts about one event, which no health has: the setting that switches each.
+# Alerts about single events, which are no health reasons, with the setting that switches each.
 SINGLE_EVENTS = {"ended": "ended", "gpu_reset": "reset"}
-# A run that failed sooner failed before its person's eyes.
+# Seconds. A run that fails sooner is still watched by the person who started it.
 MIN_FAILED_SECONDS = 60.0
 # Seconds a reason must be absent before it counts as resolved: several ticks, even on battery.
 SETTLED = 30.0
@@ -47,9 +47,9 @@ MAX_PER_MINUTE = 6
 _MAX_STATES = 500
 _MAX_WATCHED = 200
 # A trend that starts over cannot be detected for this long, so its absence means nothing.
-_BLIND_SECONDS = {
+_UNDETECTABLE_SECONDS = {
     "leak": LEAK_SPAN,
-    "slowed": slow_down.BLIND,
+    "slowed": slow_down.UNDETECTABLE,
     "swap_growing": SWAP_SPAN,
     "memory_filling": MIN_FILLING,
     "gpu_filling": MIN_FILLING,
@@ -275,7 +275,7 @@ def is_known_absent(reason: Reason, snapshot: Snapshot, resumed: float) -> bool:
     """
     if any(other.code in _NOT_JUDGED for other in snapshot.health.reasons):
         return False
-    if snapshot.time - resumed < _BLIND_SECONDS.get(reason.code, 0.0):
+    if snapshot.time - resumed < _UNDETECTABLE_SECONDS.get(reason.code, 0.0):
         return False
     if reason.pid is not None:
         return _is_read(snapshot, reason.pid)

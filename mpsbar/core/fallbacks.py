@@ -84,14 +84,14 @@ def merge_operations(operations: Iterable[FallbackOperation]) -> tuple[FallbackO
             _add_known(before.seconds, operation.seconds),
             _add_known(before.copied, operation.copied),
         )  # fmt: skip
-    return tuple(sorted(merged.values(), key=lambda each: -each.count))
+    return tuple(sorted(merged.values(), key=lambda operation: -operation.count))
 
 
 def complete_by_profile(
     counted: Sequence[FallbackOperation], profiled: Sequence[FallbackOperation]
 ) -> list[FallbackOperation]:
     """The warnings of one process with torch's log of it, which counts what warnings miss."""
-    logged = {base_name(each.name): each for each in profiled}
+    logged = {base_name(row.name): row for row in profiled}
     overloads: dict[str, list[FallbackOperation]] = {}
     for operation in counted:
         overloads.setdefault(base_name(operation.name), []).append(operation)

@@ -87,8 +87,8 @@ def is_called(typed: str, *names: str) -> bool:
     """
     wanted = typed.lower()
     for name in names:
-        known = [each.lower() for each in (name, *list_short_names(name))]
-        if wanted in known or wanted in (each.removesuffix(".py") for each in known):
+        known = [form.lower() for form in (name, *list_short_names(name))]
+        if wanted in known or wanted in (form.removesuffix(".py") for form in known):
             return True
     return False
 

@@ -28,7 +28,7 @@ class OwnBudget:
     def is_due(self, now: float) -> bool:
         return self._start is None or now - self._start[0] >= PERIOD
 
-    def note(self, use: OwnUse, now: float) -> bool:
+    def update(self, use: OwnUse, now: float) -> bool:
         """Judge once in a period; returns whether the factor or the reason has changed."""
         if self._start is None:
             self._start = (now, use.cpu)

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mpsbar.core.actions import Freed
-from mpsbar.core.clock import GAP, has_jumped
 from mpsbar.core.counters import COUNTERS, RECORDED
 from mpsbar.core.endings import Exit
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Process, is_same_start
+from mpsbar.core.sleep_gap import GAP, has_jumped
 from mpsbar.core.snapshot import Snapshot, Worker
 
 # A single scan may miss a process that is busy starting another program.
@@ -51,7 +51,7 @@ class TrackedProcess:
     parent: int | None = None
     command: tuple[str, ...] = ()
     torch: str | None = None  # its version
-    leaves_words: bool | None = None  # when it ends by itself; None: not known
+    writes_exit_record: bool | None = None  # when it ends by itself; None: not known
     gpu_reset: float | None = None  # when the GPU was reset while it used it
     seen: tuple[Worker | None, Process | None] = (None, None)  # what `update` has read last
 
@@ -225,8 +225,8 @@ def _update_process(
     if worker is not None:
         tracked.is_connected, tracked.name = True, worker.name
         tracked.torch = worker.frameworks.get("torch", tracked.torch)
-        if worker.leaves_words is not None:
-            tracked.leaves_words = worker.leaves_words
+        if worker.writes_exit_record is not None:
+            tracked.writes_exit_record = worker.writes_exit_record
         tracked.devices = tuple(backend.name for backend in worker.in_use)
         peak = worker.total(lambda backend: backend.peak)
         tracked.peak = _largest((tracked.peak, tracked.values["held"], peak))

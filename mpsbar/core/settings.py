@@ -58,7 +58,7 @@ AUTO_FREE_KEYS = ("keep_cache_below", "free_when_idle", "free_at_critical_pressu
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedSettings:
     """The settings in force, the origin of each, and complaints about values not used."""
 
     settings: Settings
@@ -68,7 +68,7 @@ class Loaded:
     is_file_usable: bool = True  # or missing
 
 
-class _NotAllowed(ValueError):
+class _DisallowedValueError(ValueError):
     """The value is not among the allowed ones."""
 
 
@@ -109,7 +109,7 @@ def _loopback_or_off(value: Any) -> str:
     try:
         address = parse_address(_check(value, isinstance(value, str)))
     except UserError:
-        raise _NotAllowed from None
+        raise _DisallowedValueError from None
     return str(_check(str(address), address.is_loopback and address.port > 0))
 
 
@@ -127,7 +127,7 @@ def _groups(value: Any) -> Groups:
 
 def _check(value: Any, is_allowed: bool) -> Any:
     if not is_allowed:
-        raise _NotAllowed
+        raise _DisallowedValueError
     return value
 
 
@@ -191,7 +191,7 @@ def parse_value(key: str, value: Any, name: str | None = None) -> Any:
         raise UserError(_complain_unknown(name or key))
     try:
         return _PARSERS[key](value)
-    except _NotAllowed:
+    except _DisallowedValueError:
         shown = _show(value)
         text = _("{setting} is {value}: it must be {allowed}")
         raise UserError(

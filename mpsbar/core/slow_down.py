@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from mpsbar.core.clock import has_jumped
 from mpsbar.core.machine import is_same_start
 from mpsbar.core.progress import RunProgress
+from mpsbar.core.sleep_gap import has_jumped
 from mpsbar.core.snapshot import Snapshot, Worker
 
 # Seconds between two readings that are kept.
@@ -18,7 +18,7 @@ SPACING = 5.0
 WARM_UP, MIN_STEADY, RECENT = 12, 24, 24
 MAX_READINGS = 360
 # Seconds after a gap in which a slow-down cannot be noticed.
-BLIND = (WARM_UP + MIN_STEADY + RECENT) * SPACING
+UNDETECTABLE = (WARM_UP + MIN_STEADY + RECENT) * SPACING
 MAX_PHASES = 4
 # Slower: at most half; as before: at least three quarters, for a minute.
 SLOWER, RECOVERED, RECOVERED_READINGS = 0.5, 0.75, 12

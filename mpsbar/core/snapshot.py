@@ -72,7 +72,7 @@ class Worker:
     kept_free: WaitingFree | None = None
     progress: RunProgress | None = None  # None: not known
     fallbacks: int | None = None  # operations that ran on the CPU; None: not counted
-    leaves_words: bool | None = None  # a record when it ends by itself; None: an older agent
+    writes_exit_record: bool | None = None  # a record when it ends by itself; None: an older agent
     process: Process | None = None  # the same, as seen from the outside
 
     @property
@@ -142,7 +142,7 @@ class Family:
     others: tuple[Process, ...] = ()  # not connected
 
     @property
-    def distinct(self) -> tuple[Process, ...]:
+    def own_rows(self) -> tuple[Process, ...]:
         """The unconnected members that a person tells apart: ranks, other programs, a lone copy."""
         names = {member.pid: _names(member) for member in (self.root, *self.workers, *self.others)}
         siblings = Counter((process.parent, process.name) for process in self.others)
@@ -156,9 +156,9 @@ class Family:
         return self.others if len(self.others) - len(distinct) == 1 else distinct
 
     @property
-    def alike(self) -> tuple[Process, ...]:
+    def copies(self) -> tuple[Process, ...]:
         """The rest: copies of their parent or of each other, such as a DataLoader's workers."""
-        distinct = {process.pid for process in self.distinct}
+        distinct = {process.pid for process in self.own_rows}
         return tuple(process for process in self.others if process.pid not in distinct)
 
 

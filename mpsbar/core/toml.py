@@ -14,11 +14,11 @@ from typing import Any
 _MAX_LINES = 200
 
 
-class NotTOML(ValueError):
+class InvalidTomlError(ValueError):
     """The text cannot be parsed; the message says where."""
 
 
-class NotChangeable(ValueError):
+class UnchangeableKeyError(ValueError):
     """The text is TOML, but the key is written in a way that only a person can change."""
 
 
@@ -30,7 +30,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise NotTOML(str(problem) or type(problem).__name__) from None
+        raise InvalidTomlError(str(problem) or type(problem).__name__) from None
 
 
 def render_value(value: bool | float | str | Sequence[str] | Mapping[str, Sequence[str]]) -> str:
@@ -56,16 +56,19 @@ def _render_text(text: str) -> str:
 
 
 def change_key(text: str, key: str, value: Any) -> str:
-    """The text with `key` changed in place, or added; NotTOML or NotChangeable if that fails."""
+    """Returns the text with `key` changed in place, or added.
+
+    Raises InvalidTomlError or UnchangeableKeyError if that fails.
+    """
     before = parse_toml(text)
     changed = _change(text, key, render_value(value))
     wanted = {**before, key: list(value) if isinstance(value, tuple) else value}
     try:
         if parse_toml(changed) == wanted:
             return changed
-    except NotTOML:
+    except InvalidTomlError:
         pass
-    raise NotChangeable(key)
+    raise UnchangeableKeyError(key)
 
 
 def _change(text: str, key: str, rendered: str) -> str:
@@ -99,9 +102,9 @@ def _read_statement(lines: Sequence[str], first: int) -> tuple[int, dict[str, An
     for after in range(first + 1, min(len(lines), first + _MAX_LINES) + 1):
         try:
             return after, parse_toml("".join(lines[first:after]))
-        except NotTOML:
+        except InvalidTomlError:
             continue
-    raise NotChangeable(lines[first].strip())
+    raise UnchangeableKeyError(lines[first].strip())
 
 
 def _find_comment(statement: str, table: Mapping[str, Any]) -> str:
@@ -110,7 +113,7 @@ def _find_comment(statement: str, table: Mapping[str, Any]) -> str:
         try:
             if parse_toml(statement[: found.start()]) == table:
                 return statement[found.start() :].rstrip("\r\n")
-        except NotTOML:
+        except InvalidTomlError:
             continue
     return ""
 

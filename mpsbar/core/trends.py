@@ -7,9 +7,9 @@ from math import inf
 from typing import NamedTuple
 
 from mpsbar.agent.frameworks import ALLOCATORS
-from mpsbar.core.clock import has_jumped
 from mpsbar.core.counters import sum_known
 from mpsbar.core.machine import PRESSURE_LEVELS, Process, is_same_start
+from mpsbar.core.sleep_gap import has_jumped
 from mpsbar.core.slow_down import SpeedWatch
 from mpsbar.core.snapshot import Snapshot, Worker
 

@@ -262,7 +262,7 @@ def _find_sizes(error: RaisedError, e: EndEvidence) -> dict[str, Value]:
 
 def _judge_missing_record(e: EndEvidence) -> tuple[Basis, ...]:
     """Missing last words are evidence only if the agent would have written some."""
-    expected = e.is_connected and e.leaves_words and "last_words" not in e.reports.unreadable
+    expected = e.is_connected and e.writes_exit_record and "last_words" not in e.reports.unreadable
     return ("no_last_words",) if expected and e.words is None else ()
 
 

@@ -6,8 +6,8 @@ import re
 import pytest
 from changed_package import REPOSITORY, ChangedPackage
 
-from mpsbar.agent.all_backends import BACKENDS
 from mpsbar.agent.frameworks import FRAMEWORKS, LIMITABLE
+from mpsbar.agent.import_backends import BACKENDS
 
 ROW = """    Framework(
         "jax", "JAX", "jax", "Array", ("libjax_common",),
@@ -61,10 +61,10 @@ def test_what_a_limit_means_is_said_of_every_backend_that_has_one():
 FIND_MODULES = """
 import os
 from modulefinder import ModuleFinder
-from mpsbar.agent.all_backends import BACKENDS
+from mpsbar.agent.import_backends import BACKENDS
 
 finder = ModuleFinder([os.getcwd()])  # not the standard library
-finder.import_hook("mpsbar.agent.all_backends")
+finder.import_hook("mpsbar.agent.import_backends")
 wanted = {f"mpsbar.agent.backends.{backend.NAME}" for backend in BACKENDS}
 print(len(wanted), wanted - set(finder.modules))
 """

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from samples import GB, MB, make_process, make_worker
 
 from mpsbar.core.findings import Health, Reason
+from mpsbar.core.gpu import Gpu
 from mpsbar.core.health import LEVELS, judge
-from mpsbar.core.machine import Gpu, Machine, Process
+from mpsbar.core.machine import Machine, Process
 from mpsbar.core.snapshot import Backend, Snapshot, Worker
 from mpsbar.core.trends import Trends
 

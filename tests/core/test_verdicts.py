@@ -50,7 +50,7 @@ CODE_1 = ExitStatus(code=1)
     [
         (ExitStatus(code=0), {}, "finished", "known", ("exit_status",)),
         (ExitStatus(code=3), {}, "exit_code", "known", ("exit_status",)),
-        (ExitStatus(code=3), {"is_connected": True, "leaves_words": True},
+        (ExitStatus(code=3), {"is_connected": True, "writes_exit_record": True},
          "exit_code", "known", ("exit_status", "no_last_words")),
         (CODE_1, {"words": words("ValueError", "x")}, "exception", "known", ("exit_status", "last_words")),
         # A prompt, a notebook or a failed test: nothing without a bad status, and likely with one.
@@ -60,7 +60,7 @@ CODE_1 = ExitStatus(code=1)
         (None, {"words": words("ValueError", "x")}, "exception", "known", ("last_words",)),
         (None, {"words": words()}, "exited", "known", ("last_words",)),
         (None, {}, "unknown", "unknown", ()),
-        (None, {"is_connected": True, "leaves_words": True}, "unknown", "unknown", ("no_last_words",)),
+        (None, {"is_connected": True, "writes_exit_record": True}, "unknown", "unknown", ("no_last_words",)),
         (None, {"pressure": "critical"}, "unknown", "unknown", ("pressure",)),
         (None, {"stop_signal": "SIGINT"}, "stopped", "likely", ("stop_asked",)),
         (None, {"restarted": True}, "restarted", "likely", ("restart",)),
@@ -177,7 +177,7 @@ evidences = st.builds(
     EndEvidence,
     status=statuses,
     is_connected=st.booleans(),
-    leaves_words=st.sampled_from([None, True, False]),
+    writes_exit_record=st.sampled_from([None, True, False]),
     words=st.none() | st.builds(words, st.sampled_from([None, "ValueError", "MemoryError"]), st.text(), st.booleans()),
     stop_signal=st.sampled_from([None, "SIGINT", "SIGTERM"]),
     pressure=st.sampled_from([None, "normal", "critical"]),
