@@ -23,33 +23,49 @@ Basis = Literal[
     "restart", "still_running", "other_rank", "exit_reason",
 ]  # fmt: skip
 EndCode = Literal[
-    "finished",  # exit code 0
-    "exited",  # by itself, the code is not known
-    "exit_code",
-    "exception",
-    "out_of_memory",  # in torch's, MLX's or Python's own words
-    "killed_for_memory",  # by the system
-    "killed",  # SIGKILL, by a person or by the system
-    "stopped",  # by Stop in mpsbar
-    "interrupted",  # Ctrl-C
-    "terminated",  # asked to stop by a signal
-    "other_rank",  # ended by its launcher after another rank failed
-    "crashed",
-    "metal_timeout",
-    "interactivity",
-    "submissions_ignored",
-    "gpu_fault",
-    "gpu_reset",
-    "code_signing",
-    "panic",
-    "restarted",
-    "replaced",  # it runs on as another program
-    "unknown",
-]
-# What the GPU or its driver did to the process: whether torch raises then depends on its version.
-METAL = ("metal_timeout", "interactivity", "gpu_fault", "gpu_reset")
-# Not worth a notification.
-NORMAL = ("finished", "exited", "stopped", "interrupted", "terminated", "replaced")
+    "finished", "exited", "exit_code", "exception", "out_of_memory", "killed_for_memory", "killed",
+    "stopped", "interrupted", "terminated", "other_rank", "crashed", "metal_timeout",
+    "interactivity", "submissions_ignored", "gpu_fault", "gpu_reset", "code_signing", "panic",
+    "restarted", "replaced", "unknown",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class EndKind:
+    """What holds for every end with the same code."""
+
+    advice: tuple[str, ...] = ()  # codes of Advice; the evidence of one end may add some
+    is_normal: bool = False  # not worth a notification
+    # The GPU or its driver failed: whether torch raises then depends on its version.
+    is_metal: bool = False
+
+
+END_KINDS: dict[EndCode, EndKind] = {
+    "finished": EndKind(is_normal=True),  # exit code 0
+    "exited": EndKind(is_normal=True),  # by itself, the code is not known
+    "exit_code": EndKind(),
+    "exception": EndKind(),
+    # In torch's, MLX's or Python's own words.
+    "out_of_memory": EndKind(("smaller_batch", "shorter_input")),
+    # By the system.
+    "killed_for_memory": EndKind(("smaller_batch", "watermark_lower", "watch_memory")),
+    "killed": EndKind(("watch_memory",)),  # SIGKILL, by a person or by the system
+    "stopped": EndKind(is_normal=True),  # by Stop in mpsbar
+    "interrupted": EndKind(is_normal=True),  # Ctrl-C
+    "terminated": EndKind(is_normal=True),  # asked to stop by a signal
+    "other_rank": EndKind(),  # ended by its launcher after another rank failed
+    "crashed": EndKind(("fault_handler", "newer_framework")),
+    "metal_timeout": EndKind(("shorter_kernels", "relax_timeout"), is_metal=True),
+    "interactivity": EndKind(("display_asleep", "shorter_kernels"), is_metal=True),
+    "submissions_ignored": EndKind(("restart_process",)),
+    "gpu_fault": EndKind(("newer_framework", "report_bug"), is_metal=True),
+    "gpu_reset": EndKind(("redo_results", "relax_timeout"), is_metal=True),
+    "code_signing": EndKind(),
+    "panic": EndKind(("newer_macos", "smaller_batch")),
+    "restarted": EndKind(),
+    "replaced": EndKind(is_normal=True),  # it runs on as another program
+    "unknown": EndKind(is_normal=True),
+}
 SIGHUP, SIGINT, SIGKILL, SIGTERM = 1, 2, 9, 15
 # In the minute before: as much swap as a run that fits does not need.
 SWAP_GROWTH = 1 << 30
@@ -67,8 +83,7 @@ class EndVerdict:
 
     @property
     def is_normal(self) -> bool:
-        """Returns whether it is not worth a notification; an unknown end is not either."""
-        return self.code in NORMAL or self.code == "unknown"
+        return END_KINDS[self.code].is_normal
 
 
 def judge_end(evidence: EndEvidence) -> EndVerdict:
@@ -82,7 +97,7 @@ def judge_end(evidence: EndEvidence) -> EndVerdict:
         # Whoever reads it may do so on another system, where this number is another signal.
         name = name_signal(number, evidence.is_mac)
         values |= {} if name is None else {"signal_name": name}
-    if evidence.torch is not None and verdict.code in METAL:
+    if evidence.torch is not None and END_KINDS[verdict.code].is_metal:
         values["torch"] = evidence.torch
     fallbacks = None if evidence.words is None else evidence.words.fallbacks
     unreadable = evidence.reports.unreadable

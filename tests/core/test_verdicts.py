@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,13 @@ from mpsbar.core.endings import (
     SystemReports,
 )
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
-from mpsbar.core.verdicts import build_verdict_json, judge_end, parse_verdict_json
+from mpsbar.core.verdicts import (
+    END_KINDS,
+    EndCode,
+    build_verdict_json,
+    judge_end,
+    parse_verdict_json,
+)
 
 MPS = (
     "MPS backend out of memory (MPS allocated: 20.00 GiB, other allocations: 512.00 MiB, max allowed: "
@@ -122,6 +129,9 @@ def test_from_evidence_to_a_verdict(status, fields, code, sure, basis):
         ("RuntimeError", "[metal::malloc] Attempting to allocate 100 bytes which is greater than the maximum allowed "
          "buffer size of 64 bytes.", {"tried": 100, "limit": 64, "at": 5 * GB}),
         ("RuntimeError", "[malloc] Unable to allocate 4096 bytes.", {"tried": 4096, "at": 5 * GB}),
+        ("jax.errors.JaxRuntimeError", "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 12.5MiB.",
+         {"tried": 25 << 19, "at": 5 * GB}),
+        ("XlaRuntimeError", "RESOURCE_EXHAUSTED: Out of memory allocating 4096 bytes.", {"tried": 4096, "at": 5 * GB}),
         ("RuntimeError", "[METAL] Command buffer execution failed: Insufficient Memory "
          "(00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory).", {"at": 5 * GB}),
         ("RuntimeError", "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 64 bytes.",
@@ -287,6 +297,10 @@ def test_an_abort_in_metals_graphs_is_told_with_float32():
     for report, is_advised in ((crash, True), (CrashReport(11, "", "libmlx.dylib"), False)):
         verdict = judge_end(EndEvidence(status=signal(6), reports=SystemReports(crash=report)))
         assert ("try_float32" in [advice.code for advice in advise_end(verdict, 7)]) is is_advised
+
+
+def test_every_code_of_an_end_has_its_kind():
+    assert tuple(END_KINDS) == get_args(EndCode)
 
 
 def test_a_normal_end_needs_no_advice():
