@@ -14,13 +14,17 @@ _MPS_MEMORY = re.compile(
     rf"MPS backend out of memory \(MPS allocated: {_SIZE}, other allocations: {_SIZE}, "
     rf"max allowed: {_SIZE}\)"
 )
-_TRIED = re.compile(rf"(?i:tried to allocate|invalid buffer size:|unable to allocate) {_SIZE}")
+_TRIED = re.compile(
+    rf"(?i:(?:tried|trying) to allocate|invalid buffer size:|unable to allocate"
+    rf"|out of memory allocating) {_SIZE}"
+)
 _BYTES = re.compile(
-    r"(?:Attempting to allocate|Unable to allocate|tried to allocate) (\d{1,18}) bytes"
+    r"(?i:(?:attempting|unable|tried|trying) to allocate|out of memory allocating)"
+    r" (\d{1,18}) bytes"
 )
 _MAX_BYTES = re.compile(r"maximum allowed buffer size of (\d{1,18}) bytes")
 _MEMORY_TEXTS = re.compile(
-    r"out of memory|Invalid buffer size|ErrorOutOfMemory|\(00000008:|not enough memory"
+    r"(?i:out of memory)|Invalid buffer size|ErrorOutOfMemory|\(00000008:|not enough memory"
     r"|can't allocate memory"
     r"|\[(?:metal::)?malloc(?:_or_wait)?\] (?:Unable|Attempting|Resource limit)"
     r"|Unable to allocate [\d.]+ [kMGT]iB"

@@ -1,7 +1,7 @@
 """Judges the health: its level and reasons, from a snapshot, the last minutes and the last health.
 
 Each level is entered and left at different thresholds, so that a value near a threshold does not
-raise one alert after the other; `before` says which reasons hold already. Unknown values give no
+raise one alert after the other; `before` has the reasons of the last health. Unknown values give no
 reason. Call `judge` after `trends.add` of the same snapshot.
 """
 
@@ -12,6 +12,7 @@ from mpsbar.core.findings import Health, Level, Reason, Value
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import (
+    METAL,
     ProcessSeries,
     Series,
     Trends,
@@ -113,11 +114,11 @@ class _HealthInput:
 
 
 def find_budget(snapshot: Snapshot, workers: tuple[Worker, ...]) -> int | None:
-    """Metal's budget, as the machine knows it, else as a worker's torch does."""
+    """Returns Metal's budget, which all processes share, from the machine, else from a worker."""
     if snapshot.machine.gpu.memory_budget is not None:
         return snapshot.machine.gpu.memory_budget
     backends = [backend for worker in workers for backend in worker.in_use]
-    known = [b.budget for b in backends if b.name == "mps" and b.budget is not None]
+    known = [b.budget for b in backends if b.name in METAL and b.budget is not None]
     return max(known, default=None)
 
 
@@ -260,7 +261,7 @@ def _caches(data: _HealthInput, is_short: bool) -> Iterator[Reason]:
         if cached is None or not (whole := _room_of(worker, data)):
             continue
         before = data.level("cache", worker.pid)
-        # A reason with level "ok" holds already, too.
+        # A reason with level "ok" counts as a reason before, too.
         large = CACHE.grade(cached / whole, before and "warning")
         if large:
             short = not _has_own_memory(worker) and (is_short or _is_short(data, before))
