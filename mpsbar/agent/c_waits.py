@@ -103,10 +103,10 @@ def _find_site(code: CodeType, offset: int) -> Optional[CallSite]:
     key = (code, offset)
     if key in call_sites:
         return call_sites[key]
-    found = find_call_site(code, offset)
+    site = find_call_site(code, offset)
     if len(call_sites) < _MAX_SITES:
-        call_sites[key] = found
-    return found
+        call_sites[key] = site
+    return site
 
 
 def _find_callee(site: CallSite, frame: FrameType, code: CodeType, seen: "list[Any]") -> str:

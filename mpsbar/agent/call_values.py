@@ -171,15 +171,15 @@ class Evaluation:
 
     def _load_attribute(self, index: int, as_method: bool) -> None:
         item = self._stack.pop()
-        found: Any = _UNKNOWN
+        loaded: Any = _UNKNOWN
         if type(item) is KnownValue and not is_one_of(type(item.value), (Bound, NamedMethod)):
-            found = self._note(read_attribute(item.value, self._code.co_names[index]))
+            loaded = self._note(read_attribute(item.value, self._code.co_names[index]))
         if not as_method:
-            self._stack.append(found)
-        elif type(found) is KnownValue and type(found.value) is Bound:
-            self._stack += [LoadedMethod(found.value), _SELF]
+            self._stack.append(loaded)
+        elif type(loaded) is KnownValue and type(loaded.value) is Bound:
+            self._stack += [LoadedMethod(loaded.value), _SELF]
         else:
-            self._stack += [_NULL, found]
+            self._stack += [_NULL, loaded]
 
     def _compute(self, name: str) -> None:
         if name == "BINARY_SLICE":

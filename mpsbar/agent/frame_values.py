@@ -33,7 +33,7 @@ _OPTIMIZED = 0x1  # CO_OPTIMIZED: local variables are in the frame, not in a dic
 
 
 class _Layout:
-    """Where in a frame's memory things are, in bytes."""
+    """The offsets, in bytes, of what stands in a frame's memory."""
 
     def __init__(
         self,
@@ -171,48 +171,48 @@ def read_attribute(thing: Any, name: str) -> Any:
             return space[name]
         raise UnknownValueError
     classes = _MRO.__get__(kind)
-    found: Any = _MISSING
+    entry: Any = _MISSING
     owner: type = kind
     for base in classes:
         space = _CLASS_DICT.__get__(base)
         if base is not object and not _looks_up_plainly(base, space):
             raise UnknownValueError
-        if found is _MISSING and name in space:
-            found, owner = space[name], base
-    return _choose(thing, name, classes, found, owner)
+        if entry is _MISSING and name in space:
+            entry, owner = space[name], base
+    return _choose(thing, name, classes, entry, owner)
 
 
-def _choose(thing: Any, name: str, classes: Any, found: Any, owner: type) -> Any:
+def _choose(thing: Any, name: str, classes: Any, entry: Any, owner: type) -> Any:
     """Returns what comes first of a slot, the object's own dictionary and what its class has."""
-    if type(found) is MemberDescriptorType:
+    if type(entry) is MemberDescriptorType:
         try:
-            return found.__get__(thing)
+            return entry.__get__(thing)
         except AttributeError:
             raise UnknownValueError from None
-    if found is not _MISSING and _has(type(found), "__set__"):
+    if entry is not _MISSING and _has(type(entry), "__set__"):
         raise UnknownValueError  # a property, or the like
     own = _own_dictionary(thing, classes)
     if own is not None and name in own:
         return own[name]
-    if found is _MISSING:
+    if entry is _MISSING:
         raise UnknownValueError
-    method = _find_c_method(thing, name, classes, found, owner)
+    method = _find_c_method(thing, name, classes, entry, owner)
     if method is not None:
         return method
-    if _has(type(found), "__get__"):
+    if _has(type(entry), "__get__"):
         raise UnknownValueError  # a function of Python, a class method, …
-    return found
+    return entry
 
 
-def _find_c_method(thing: Any, name: str, classes: Any, found: Any, owner: type) -> Any:
+def _find_c_method(thing: Any, name: str, classes: Any, entry: Any, owner: type) -> Any:
     """Returns what a class has as a method written in C; else None."""
-    if is_one_of(type(found), _C_METHODS) or _is_cython(type(found)):
+    if is_one_of(type(entry), _C_METHODS) or _is_cython(type(entry)):
         if any(class_path(base) in _OWN_LOOKUP for base in classes):
             return NamedMethod(None, f"{class_path(owner)}.{name}")  # bound for each call
-        return Bound(found, thing, owner)
-    if type(found) is staticmethod and is_one_of(type(found.__func__), C_FUNCTIONS):
-        return NamedMethod(found.__func__, f"{class_path(owner)}.{name}")  # PySide
-    if class_path(type(found)) == "sip.methoddescriptor":
+        return Bound(entry, thing, owner)
+    if type(entry) is staticmethod and is_one_of(type(entry.__func__), C_FUNCTIONS):
+        return NamedMethod(entry.__func__, f"{class_path(owner)}.{name}")  # PySide
+    if class_path(type(entry)) == "sip.methoddescriptor":
         return NamedMethod(None, f"{class_path(owner)}.{name}")  # PyQt
     return None
 

@@ -87,12 +87,12 @@ def _opcode_at(trace: Optional[TracebackType]) -> Optional[int]:
 
 
 def _handler_codes() -> "set[CodeType]":
-    found = set()
+    codes = set()
     for number in signal.valid_signals():
         handler: Any = signal.getsignal(number)
         handler = getattr(handler, "func", handler)  # of a functools.partial
         for target in (handler, vars(type(handler)).get("__call__")):
             code = getattr(target, "__code__", None)  # a method has it too
             if isinstance(code, CodeType):
-                found.add(code)
-    return found
+                codes.add(code)
+    return codes

@@ -91,15 +91,15 @@ def outermost_torch_frame(frame: Optional[FrameType], folder: str) -> Optional[F
 
     On main a debugger traces every call of ours: so `is_of` is not called for each frame.
     """
-    found = None
+    outermost = None
     while frame is not None:
         code = frame.f_code
         if code.co_filename.startswith(folder) and (
             code.co_name not in WRAPPER_NAMES or not is_wrapper(code)
         ):
-            found = frame
+            outermost = frame
         frame = frame.f_back
-    return found
+    return outermost
 
 
 def is_below(frame: Optional[FrameType], folder: str) -> bool:

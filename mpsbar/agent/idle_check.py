@@ -44,7 +44,7 @@ _ROOM_FRAMES = 120
 
 
 class NotIdleError(Exception):
-    """A thread that may be inside an op; `code` and `where` say which and where it is.
+    """A thread may be inside an operation; `code` and `where` say which and where it is.
 
     `…_computing` is a thread with a framework's function on its stack. `…_unproven` is one in some
     other function: it may be inside an op, which has no frame, or wait in a way we do not know.
@@ -235,7 +235,7 @@ def _frames_without(skip: "set[int]") -> Frames:
 def _thread_name(ident: int) -> str:
     if ident == agent_thread.ident:
         return agent_thread.NAME  # seen by %mpsbar free
-    # Not enumerate(): it takes a lock that main may hold when this interrupts it.
+    # Not enumerate(): it takes a lock that main may have taken when this interrupts it.
     thread = threading._active.get(ident)  # type: ignore[attr-defined]
     # Not thread.name: a subclass may have made it its own code.
     name = vars(thread).get("_name") if thread is not None else None

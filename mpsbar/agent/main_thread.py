@@ -244,11 +244,11 @@ class MainThreadJob:
                 idle_check.check_interpreter()
             except NotIdleError as reason:
                 return reason.with_traceback(None)
-        found = self.refused
-        if found is not None and found.code in _LASTING:
-            return found
-        if found is not None and found.code not in _ABOUT_MAIN and not self._main_is_away():
-            return found
+        refused = self.refused
+        if refused is not None and refused.code in _LASTING:
+            return refused
+        if refused is not None and refused.code not in _ABOUT_MAIN and not self._main_is_away():
+            return refused
         main = self._read_main()
         if main.in_torch:
             return NotIdleError("main_computing", main.where)
@@ -303,7 +303,7 @@ class MainThreadJob:
 
     # ------------------------------------------------------------------------- both
     def _run(self, skip: "set[int]", on_main: bool) -> None:
-        """Proves, prepares, proves again with the GIL kept, works."""
+        """Checks the other threads, prepares, checks again with the GIL kept, does the work."""
         host_frames.drop_frames(self._prove(skip))
         self.on_main = on_main
         if not self._prepared:

@@ -124,12 +124,12 @@ def _count_fallbacks() -> "Optional[int]":
 
 
 def _versions() -> "dict[str, str]":
-    found = {}
+    versions = {}
     for framework in FRAMEWORKS:
         version = getattr(loaded(framework.module), "__version__", None)
         if version is not None:
-            found[framework.name] = str(version)[:40]
-    return found
+            versions[framework.name] = str(version)[:40]
+    return versions
 
 
 def _seconds(params: Message, usual: float, most: float = 60.0) -> float:

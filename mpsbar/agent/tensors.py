@@ -192,10 +192,10 @@ def _describe_array(framework: Framework, array: Any) -> "tuple[Key, tuple[str, 
     return (device, dtype, shape), (device, id(array)), array.nbytes
 
 
-def _add(groups: "dict[Key, list[int]]", seen: "set[tuple[str, int]]", found: Any) -> None:
-    if found is None:
+def _add(groups: "dict[Key, list[int]]", seen: "set[tuple[str, int]]", description: Any) -> None:
+    if description is None:
         return
-    key, identity, size = found
+    key, identity, size = description
     group = groups.setdefault(key, [0, 0])
     group[0] += 1
     if identity not in seen:  # views share their storage: its bytes count once

@@ -28,12 +28,12 @@ def find_run_folders() -> "list[str]":
     override = os.environ.get("MPSBAR_RUN_DIR")
     if override:
         return [os.path.abspath(override)]
-    found = []
+    folders = []
     home = _home()
     if home:
-        found.append(os.path.join(home, *_below_home("run")))
-    found.append(f"{_shared_temporary()}/mpsbar-{os.geteuid()}")
-    return found
+        folders.append(os.path.join(home, *_below_home("run")))
+    folders.append(f"{_shared_temporary()}/mpsbar-{os.geteuid()}")
+    return folders
 
 
 def prepare(directory: str) -> None:
@@ -90,24 +90,24 @@ def list_sockets(directories: "Optional[list[str]]" = None) -> "list[tuple[int, 
     """Returns (pid, path) of every socket file; a directory that is not safely ours is not looked
     at.
     """
-    found = []
+    sockets = []
     for directory in find_run_folders() if directories is None else directories:
         try:
-            found += list_directory(directory)
+            sockets += list_directory(directory)
         except OSError:
             continue
-    return sorted(found)
+    return sorted(sockets)
 
 
 def list_directory(directory: str) -> "list[tuple[int, str]]":
     """Does the same for one directory; OSError if it is not safely ours or cannot be listed now."""
     check(directory)
-    found = []
+    sockets = []
     for name in os.listdir(directory):
         match = re.fullmatch(r"([1-9]\d{0,9})\.sock", name)
         if match and int(match.group(1)) <= MAX_PID:
-            found.append((int(match.group(1)), os.path.join(directory, name)))
-    return found
+            sockets.append((int(match.group(1)), os.path.join(directory, name)))
+    return sockets
 
 
 def results_folder() -> "Optional[str]":

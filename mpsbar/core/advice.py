@@ -32,7 +32,10 @@ _BUSY_PERCENT = 90  # of the GPU
 def advise(
     snapshot: Snapshot, health: Health, failed_dtypes: Mapping[str, int] | None = None
 ) -> tuple[Advice, ...]:
-    """`failed_dtypes`: the number of operations in which each dtype failed or was wrong."""
+    """Returns the next steps, the most useful first.
+
+    `failed_dtypes`: the number of operations in which each dtype failed or was wrong.
+    """
     data = _AdviceInput(snapshot, health, failed_dtypes or {})
     steps: tuple[Callable[[_AdviceInput], Iterator[Advice]], ...] = (
         _free, _shrink, _float32, _newer_torch, _trace_leak, _fallback, _connect, _other_framework,
@@ -201,7 +204,10 @@ def _mps_processes(data: _AdviceInput) -> Iterator[Process]:
 
 
 def _connect(data: _AdviceInput) -> Iterator[Advice]:
-    """Children of a worker are connected with it; only a Python can run an agent."""
+    """Advises to connect the largest process that is not connected.
+
+    Children of a worker are connected with it, and only a Python can run an agent.
+    """
     workers = {worker.pid for worker in data.workers}
     unconnected = [
         p
@@ -225,7 +231,7 @@ def _other_framework(data: _AdviceInput) -> Iterator[Advice]:
 
 
 def _profile(data: _AdviceInput) -> Iterator[Advice]:
-    """Tools that show where the time goes, if nothing is wrong but the GPU is busy."""
+    """Names tools that show where the time goes, if nothing is wrong but the GPU is busy."""
     busy = data.snapshot.machine.gpu.utilization
     if data.health.level != "ok" or busy is None or busy < _BUSY_PERCENT:
         return

@@ -56,7 +56,7 @@ class AutoFree:
         self._settings = settings
 
     def set_rule(self, action: SetAutoFree) -> None:
-        """A choice for one process; what was given up before is tried again."""
+        """Sets the rule of one process; what was given up before is tried again."""
         key = (action.pid, action.started)
         self._states.pop(action.pid, None)
         self._rules.pop((action.pid, None), None)  # chosen before its start was known
@@ -66,7 +66,7 @@ class AutoFree:
             self._rules[key] = action.rule
 
     def set_rules(self, rules: dict[Key, AutoFreeRule]) -> None:
-        """All choices for single processes, some of them made in another program."""
+        """Replaces the rules of all processes; some were chosen in another program."""
         before = self._rules
         # Those for a process whose start is not known are nobody else's.
         own = {key: rule for key, rule in list(before.items()) if key[1] is None}
@@ -76,7 +76,7 @@ class AutoFree:
                 self._states.pop(key[0], None)
 
     def consider(self, snapshot: Snapshot) -> tuple[list[Free], list[Freed]]:
-        """What to free now, and which processes are left alone from now on."""
+        """Returns what to free now, and which processes are left alone from now on."""
         self._check_clock(snapshot.time)
         self._forget_ended(snapshot)
         if self._settings != self._considered:  # what was given up is tried again
@@ -101,7 +101,7 @@ class AutoFree:
         return frees, left_alone
 
     def note(self, outcome: Freed, now: float) -> None:
-        """How a free ended; one that found the process busy has changed nothing."""
+        """Notes how a free ended; one that found the process busy has changed nothing."""
         if outcome.cause is None or outcome.state != "done":
             return
         state = self._states.get(outcome.pid)
@@ -110,20 +110,20 @@ class AutoFree:
             state.returned += outcome.freed or 0
 
     def find_statuses(self, snapshot: Snapshot) -> dict[int, AutoFreeStatus]:
-        """The statuses by pid, without processes with the default rule that may be freed."""
-        found: dict[int, AutoFreeStatus] = {}
+        """Returns statuses by pid, without processes with the default rule that may be freed."""
+        statuses: dict[int, AutoFreeStatus] = {}
         if not self._rules and not self._states:
-            return found
+            return statuses
         for worker in snapshot.workers:
             state = self._find(worker)
             is_left_alone = snapshot.time < state.left_alone_until
             status = AutoFreeStatus(self._find_rule(worker.pid, state), is_left_alone)
             if status != AutoFreeStatus():
-                found[worker.pid] = status
-        return found
+                statuses[worker.pid] = status
+        return statuses
 
     def _find(self, worker: Worker) -> _ProcessState:
-        """What is known of this process so far; a new entry if that is nothing."""
+        """Returns what is known of this process so far; a new state if that is nothing."""
         state = self._states.get(worker.pid)
         if state is None or not is_same_start(state.started, worker.started):
             return _ProcessState(worker.started)
@@ -131,12 +131,12 @@ class AutoFree:
         return state
 
     def _find_rule(self, pid: int, state: _ProcessState) -> AutoFreeRule:
-        """The start may not have been known yet when it was chosen."""
+        """Returns the rule of a process; its start may not have been known when that was chosen."""
         chosen = self._rules.get((pid, state.started)) or self._rules.get((pid, None))
         return chosen or AutoFreeRule()
 
     def _follow(self, worker: Worker, now: float) -> _ProcessState:
-        """Note whether it has computed since the last snapshot."""
+        """Notes whether the process has computed since the last snapshot."""
         state = self._states[worker.pid] = self._find(worker)
         percent = worker.process.gpu_percent if worker.process is not None else None
         counters = (
@@ -173,7 +173,7 @@ class AutoFree:
         return "idle" if is_large or is_needed else None
 
     def _may_free(self, worker: Worker, snapshot: Snapshot, state: _ProcessState) -> bool:
-        """Never twice in a minute, also after a Free that somebody else asked for."""
+        """Returns whether it may be freed now: once a minute, whoever asked for the last Free."""
         now, last = snapshot.time, worker.last_free
         others = float("-inf") if last is None else min(last.time, now)
         return (
@@ -196,7 +196,7 @@ class AutoFree:
         return True
 
     def _check_clock(self, now: float) -> None:
-        """After sleep or a changed clock nothing is known to have been idle."""
+        """Starts idle times over after sleep or a change of the clock."""
         if self._last is not None and has_jumped(self._last, now):
             for state in self._states.values():
                 state.quiet_since = now
@@ -218,7 +218,7 @@ class AutoFree:
 
 
 def _count_progress(worker: Worker) -> object:
-    """How far it is; its rates and times change without work too."""
+    """Returns how far a run is, without its rates and times: those change without work too."""
     progress = worker.progress
     if progress is None:
         return None

@@ -7,7 +7,7 @@ from mpsbar.language import mark
 
 
 def shown(text: str, unit: Literal["percent", "bytes", "number"]) -> Any:
-    """A value of the GPU that its line in the menu, status and report has too, in these words."""
+    """Declares a value of the GPU that menu, status and report show too, in these words."""
     return field(default=None, metadata={"text": text, "unit": unit})
 
 

@@ -81,7 +81,7 @@ def judge(snapshot: Snapshot, trends: Trends, before: Health) -> Health:
     levels = {(reason.code, reason.pid): reason.level for reason in before.reasons}
     workers = tuple(worker for worker in snapshot.workers if worker.state != "gone")
     data = _HealthInput(snapshot, trends, levels, workers, find_budget(snapshot, workers))
-    found = [
+    reasons = [
         *_pressure(data),
         *_swap(data),
         *_swap_used(data),
@@ -90,12 +90,12 @@ def judge(snapshot: Snapshot, trends: Trends, before: Health) -> Health:
         *_leaks(data),
         *_slow_downs(data),
     ]
-    found += _caches(data, any(reason.code in _ABOUT_ROOM for reason in found))
-    if all(reason.level == "ok" for reason in found) and snapshot.machine.pressure is None:
+    reasons += _caches(data, any(reason.code in _ABOUT_ROOM for reason in reasons))
+    if all(reason.level == "ok" for reason in reasons) and snapshot.machine.pressure is None:
         code = "pressure_unknown" if _is_machine_known(snapshot) else "unknown"
-        found.append(Reason(code, "ok"))
-    found.sort(key=_rank)
-    return Health(found[0].level if found else "ok", tuple(found))
+        reasons.append(Reason(code, "ok"))
+    reasons.sort(key=_rank)
+    return Health(reasons[0].level if reasons else "ok", tuple(reasons))
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def find_budget(snapshot: Snapshot, workers: tuple[Worker, ...]) -> int | None:
 
 
 def _pressure(data: _HealthInput) -> Iterator[Reason]:
-    """Memory pressure as the system reports it, which has its own hysteresis."""
+    """Reports memory pressure as the system judges it, with a hysteresis of its own."""
     pressure = data.snapshot.machine.pressure
     if pressure is not None and pressure != "normal":
         yield Reason("pressure", pressure, {"pressure": pressure})
@@ -174,7 +174,10 @@ def _time_left(
     room: int | None,
     values: dict[str, Value],
 ) -> Iterator[Reason]:
-    """`sign` is the direction in which the series moves while memory fills up."""
+    """Reports how long it takes until memory is full.
+
+    `sign` is the direction in which the series moves while it fills up.
+    """
     before, points = data.level(code), data.recent(series, FILLING_SPAN)
     if not points or not (before or sign * (points[-1].value - points[0].value) >= FILLING_STEP):
         return  # cheaper than medians, and end to end is further than between the thirds
@@ -214,7 +217,7 @@ def _against(
 
 
 def _charged(process: Process | None) -> int | None:
-    """The footprint, which includes GPU memory, of a process that uses the GPU."""
+    """Returns the footprint, which includes GPU memory, of a process that uses the GPU."""
     if process is None or not process.gpu_client or process.footprint_kind != "footprint":
         return None
     return process.footprint
@@ -276,7 +279,7 @@ def _room_of(worker: Worker, data: _HealthInput) -> int | None:
 
 
 def _has_own_memory(worker: Worker) -> bool:
-    """Freeing the cache of a CUDA card does not help a machine that is short of memory."""
+    """Returns whether it uses a CUDA card, whose memory is not the machine's."""
     return any(backend.name == "cuda" for backend in worker.in_use)
 
 

@@ -88,7 +88,7 @@ def _change(text: str, key: str, rendered: str) -> str:
 
 
 def _statements(lines: Sequence[str]) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
-    """Each statement before the first [table]: its first line, the line after it, its values."""
+    """Yields each statement before the first [table]: its first line, the line after, values."""
     first = 0
     while first < len(lines) and not lines[first].lstrip().startswith("["):
         after, table = _read_statement(lines, first)
@@ -98,7 +98,7 @@ def _statements(lines: Sequence[str]) -> Iterator[tuple[int, int, Mapping[str, A
 
 
 def _read_statement(lines: Sequence[str], first: int) -> tuple[int, dict[str, Any]]:
-    """Read the shortest run of lines that is TOML: an unfinished array or string never is."""
+    """Reads the shortest run of lines that is TOML: an unfinished array or string never is."""
     for after in range(first + 1, min(len(lines), first + _MAX_LINES) + 1):
         try:
             return after, parse_toml("".join(lines[first:after]))
@@ -108,7 +108,7 @@ def _read_statement(lines: Sequence[str], first: int) -> tuple[int, dict[str, An
 
 
 def _find_comment(statement: str, table: Mapping[str, Any]) -> str:
-    """The comment after the value, with the space before it."""
+    """Returns the comment after the value, with the space before it."""
     for found in re.finditer(r"[ \t]*#", statement):
         try:
             if parse_toml(statement[: found.start()]) == table:
@@ -119,7 +119,7 @@ def _find_comment(statement: str, table: Mapping[str, Any]) -> str:
 
 
 def _find_line_before_tables(lines: Sequence[str]) -> int:
-    """The line above the first [table] and the comments right before it; else the end."""
+    """Returns the line above the first [table] and the comments right before it; else the end."""
     headers = (number for number, line in enumerate(lines) if line.lstrip().startswith("["))
     line_number = next(headers, len(lines))
     if line_number == len(lines):

@@ -113,9 +113,9 @@ def _judge(e: EndEvidence) -> EndVerdict:
     if status.signal is not None:
         return _judge_signal(e, status.signal)
     assert status.code is not None
-    found = _judge_error(e, ("exit_status",))
-    if found is not None:
-        return found
+    verdict = _judge_error(e, ("exit_status",))
+    if verdict is not None:
+        return verdict
     if e.stop_signal is not None:
         return EndVerdict("stopped", "likely", {"code": status.code}, ("stop_asked", "exit_status"))
     if status.code == 0:
@@ -126,11 +126,11 @@ def _judge(e: EndEvidence) -> EndVerdict:
 
 
 def _judge_unseen(e: EndEvidence) -> EndVerdict:
-    """The exit status is not known: mpsbar was not running, or the system does not say."""
+    """Judges an end whose exit status mpsbar did not see, or the system does not tell."""
     reports = e.reports
-    found = _judge_error(e, ())
-    if found is not None:
-        return found
+    verdict = _judge_error(e, ())
+    if verdict is not None:
+        return verdict
     # Before the words: a library may crash after Python has ended, when they were left already.
     if reports.crash is not None:
         return _judge_crash(e, reports.crash.signal, ())
@@ -175,7 +175,7 @@ def _judge_signal(e: EndEvidence, number: int) -> EndVerdict:
 
 
 def _judge_reported_kill(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict | None:
-    """The system said itself, about this very process, that it killed it for memory."""
+    """Judges an end of which the system itself says that it killed this process for memory."""
     sources: list[tuple[str | None, Basis]] = [
         (e.status.jetsam if e.status else None, "exit_status"),
         (e.exit_reason, "exit_reason"),
@@ -192,7 +192,7 @@ def _judge_reported_kill(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict 
 
 
 def _judge_kill(e: EndEvidence, values: dict[str, Value]) -> EndVerdict:
-    """Who sent a SIGKILL is not known. macOS leaves no report of its usual kill for memory."""
+    """Judges a SIGKILL of an unknown sender: macOS does not report its usual kill for memory."""
     basis: list[Basis] = ["exit_status"]
     if e.reports.cgroup_kill:
         return EndVerdict("killed_for_memory", "likely", values, ("exit_status", "cgroup"))
@@ -237,7 +237,7 @@ def _judge_crash(e: EndEvidence, number: int | None, seen: tuple[Basis, ...]) ->
 
 
 def _judge_error(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict | None:
-    """The verdict of an exception that ended it; None where none did, as far as is known."""
+    """Judges an exception that ended it; None where none did, as far as is known."""
     error = e.words.error if e.words is not None else None
     if error is None:
         return None
@@ -266,28 +266,28 @@ def _judge_error(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict | None:
 
 
 def _find_sizes(error: RaisedError, e: EndEvidence) -> dict[str, Value]:
-    """Bytes: `at` is what the process had in use, as its allocator said or as it was last read."""
-    found: dict[str, Value] = {**read_sizes(error.text)}
-    if "at" not in found:
+    """Returns bytes; `at` is what was in use, as the allocator said or as it was last read."""
+    sizes: dict[str, Value] = {**read_sizes(error.text)}
+    if "at" not in sizes:
         held = (e.words.memory.get("held") if e.words is not None else None) or e.held
         if held is not None:
-            found["at"] = held
-    return found
+            sizes["at"] = held
+    return sizes
 
 
 def _judge_missing_record(e: EndEvidence) -> tuple[Basis, ...]:
-    """Missing last words are evidence only if the agent would have written some."""
+    """Returns missing last words as evidence, if the agent would have written some."""
     expected = e.is_connected and e.writes_exit_record and "last_words" not in e.reports.unreadable
     return ("no_last_words",) if expected and e.words is None else ()
 
 
 def build_verdict_json(verdict: EndVerdict) -> dict[str, Any]:
-    """The verdict as plain data, for the history and for --json."""
+    """Returns the verdict as plain data, for the history and for --json."""
     return asdict(verdict)
 
 
 def parse_verdict_json(value: Any) -> EndVerdict | None:
-    """The inverse; None for anything that was not written by build_verdict_json."""
+    """Parses what build_verdict_json built; None for anything else."""
     if not isinstance(value, Mapping) or value.get("code") not in get_args(EndCode):
         return None
     sure: Any = value.get("sure")

@@ -112,10 +112,10 @@ class WorkerPoll:
         self._selector.close()
 
     def _find_workers(self) -> None:
-        found = {path: pid for pid, path in self._sockets.list()}
-        for path in [path for path in self._polled if path not in found]:
+        pids = {path: pid for pid, path in self._sockets.list()}
+        for path in [path for path in self._polled if path not in pids]:
             self._forget(self._polled[path])
-        for path, pid in found.items():
+        for path, pid in pids.items():
             if path not in self._polled:
                 self._polled[path] = _Polled(pid, path)
 
