@@ -18,8 +18,10 @@ _RESERVED_FILES = 64
 
 
 class NotListeningError(Exception):
-    """Nobody listens: the process has ended and left its socket file. On macOS also from a living
-    one, while its queue of connections is full."""
+    """Nobody listens at the socket: its process has ended and left the file.
+
+    On macOS a living process refuses too, while its queue of connections is full.
+    """
 
 
 class WorkerConnection:

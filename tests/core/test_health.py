@@ -130,6 +130,13 @@ def test_a_workers_torch_knows_the_budget_too():
     assert level_of(health, "gpu_memory") == "warning"
 
 
+@pytest.mark.parametrize(("device", "has_budget"), [("mlx", True), ("cuda", False)])
+def test_the_budget_is_what_any_allocator_on_metal_says(device, has_budget):
+    worker = make_worker(1, device=device, reserved=95, budget=100)
+    codes = [reason.code for reason in judge_once(None, [worker]).reasons]
+    assert ("process_memory" in codes) is has_budget
+
+
 @pytest.mark.parametrize(
     "innocent",
     [
