@@ -9,13 +9,13 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from mpsbar.core.clock import GAP
 from mpsbar.core.end_evidence import build_evidence, may_be_reported
 from mpsbar.core.endings import EndEvidence, Exit, ExitStatus, SystemReports
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import is_same_start
 from mpsbar.core.process_tracker import EndedPairs, TrackedProcess
 from mpsbar.core.recent_conditions import RESET_SECONDS, RecentConditions
+from mpsbar.core.sleep_gap import GAP
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.verdicts import judge_end
 from mpsbar.system.last_words import find_last_words
@@ -131,7 +131,7 @@ class EndFollower:
             status=status,
             was_seen=end.was_seen,
             is_connected=tracked.is_connected,
-            leaves_words=tracked.leaves_words,
+            writes_exit_record=tracked.writes_exit_record,
             words=record,
             stop_signal=None
             if not was_asked or stopped is None

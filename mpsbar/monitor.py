@@ -27,7 +27,6 @@ from mpsbar.core.actions import (
     Tensors,
 )
 from mpsbar.core.alerts import Alerts
-from mpsbar.core.clock import GAP
 from mpsbar.core.endings import Exit
 from mpsbar.core.events import EndedProcess, EventLog
 from mpsbar.core.findings import Health, Reason
@@ -35,6 +34,7 @@ from mpsbar.core.health import judge
 from mpsbar.core.machine import Machine, Problem, Process
 from mpsbar.core.own_budget import OwnBudget, OwnUse
 from mpsbar.core.process_tracker import EndedPairs, ProcessTracker
+from mpsbar.core.sleep_gap import GAP
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import Trends, metal_held
 from mpsbar.system import this_computer
@@ -364,7 +364,7 @@ class Monitor:
                 lambda: self._computer.read_footprint(os.getpid(), with_peak=False),
             )
             use = OwnUse(time.process_time(), None if footprint is None else footprint.now)
-            if budget.note(use, now):
+            if budget.update(use, now):
                 self._report_own_use(budget.reason)
         if budget.reason is None:
             return snapshot

@@ -79,7 +79,7 @@ def _draw_svg(program: str, svg: str) -> bytes:
 
 async def shoot_top(theme: Theme, size: tuple[int, int]) -> str:
     """Some minutes of the recording, in which memory moves as in a training."""
-    from mpsbar.core.settings import Loaded, Settings
+    from mpsbar.core.settings import LoadedSettings, Settings
     from mpsbar.core.trends import Trends
     from mpsbar.ui.terminal.app import TerminalApp
 
@@ -94,7 +94,7 @@ async def shoot_top(theme: Theme, size: tuple[int, int]) -> str:
     monitor.latest = replace(
         seen, process_series=trends.copy_processes(), machine_series=trends.copy_machine()
     )
-    app = TerminalApp(monitor, Loaded(Settings(theme=theme), ""))
+    app = TerminalApp(monitor, LoadedSettings(Settings(theme=theme), ""))
     try:
         async with app.run_test(size=size) as pilot:
             await pilot.pause(1.0)

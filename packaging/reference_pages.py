@@ -13,7 +13,8 @@ import json_schemas
 from mpsbar.agent import pending_free, protocol
 from mpsbar.agent.conventions import MAX_LIMIT, MIN_LIMIT
 from mpsbar.core.dtype_results import Probe
-from mpsbar.core.machine import Gpu, Machine
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine
 from mpsbar.core.settings import _ALLOWED, Settings
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.toml import render_value
@@ -76,7 +77,7 @@ METHODS: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
             "seconds": "from the request to the answer",
             "paused": "seconds that the program stood still",
             "collected": "whether gc.collect() ran first",
-            "trimmed": "a busy MLX gave its cache back by itself",
+            "trimmed": "a busy process gave its cache back by itself",
             "gui_toolkit": "beside which gc.collect() is not safe, or null",
             "main_was_waiting": "and so could not run gc.collect()",
             "not_known": "backends that may or may not be in use",

@@ -8,7 +8,8 @@ from samples import make_process, make_training
 
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.findings import Health, Reason
-from mpsbar.core.machine import Gpu, Machine, Process
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine, Process
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.rules import DoctorReport
 from mpsbar.history.database import open_database

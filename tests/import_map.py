@@ -110,7 +110,7 @@ ALLOWED_IN_WORKER = {
     "agent/startup_hook.py": "mpsbar_agent",
     "agent/enabled_mpsbar.py": "mpsbar_agent",
     "agent/site/sitecustomize.py": "sitecustomize",
-    "agent/all_backends.py": "?",
+    "agent/import_backends.py": "?",
 }
 
 # Only made of what they are given: `core`, the words that people read, and every module whose

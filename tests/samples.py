@@ -1,6 +1,7 @@
 """Workers, processes and snapshots made by hand: each test names only what it is about."""
 
-from mpsbar.core.machine import Gpu, Machine, Process
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine, Process
 from mpsbar.core.snapshot import Backend, Snapshot, Worker
 
 GB, MB = 1 << 30, 1 << 20

@@ -11,7 +11,7 @@ from system.macos.test_reports import ABORT, ENDED, STARTED, read
 from mpsbar.core.actions import Stopped, WatchEnd
 from mpsbar.core.alerts import MIN_FAILED_SECONDS, Alerts
 from mpsbar.core.endings import Exit, ExitStatus
-from mpsbar.core.machine import Gpu
+from mpsbar.core.gpu import Gpu
 from mpsbar.core.process_tracker import ProcessTracker
 from mpsbar.end_follower import EndFollower
 from mpsbar.system.macos.reports import MacReports
@@ -93,7 +93,7 @@ def scene(tmp_path, monkeypatch):
 
 def worker(pid=67402, name="train.py", **fields):
     process = make_process(pid, name, started=STARTED, footprint=9 * GB, command=("python", name))
-    return make_training(pid, name, process=process, leaves_words=True, **fields)
+    return make_training(pid, name, process=process, writes_exit_record=True, **fields)
 
 
 def test_a_report_that_comes_later_corrects_the_row_and_then_the_alert(scene):

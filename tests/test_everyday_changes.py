@@ -78,7 +78,7 @@ def test_a_value_of_the_gpu_from_iokit_to_the_menu(package, build_once):
         'FIXED = (MODEL, CORES, MATCHED_CLASS, "MetalPluginName")',
     )
     package.insert(
-        "core/machine.py",
+        "core/gpu.py",
         "    memory_in_use:",
         """    renderer: int | None = shown(mark("renderer {value}%"), "number")
     plugin: str | None = None""",

@@ -34,7 +34,8 @@ from mpsbar.core.actions import (
 )
 from mpsbar.core.dtype_results import Probe, Progress
 from mpsbar.core.events import EndedProcess
-from mpsbar.core.machine import Gpu, Machine, Problem
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine, Problem
 from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Worker
 from mpsbar.end_follower import RECHECK_SECONDS

@@ -22,7 +22,7 @@ _PR_SET_NAME = 15
 # After its last statement the thread still has its frame for some microseconds.
 _LAST_STATEMENT_SECONDS = 0.05
 
-# The number of the agent's thread, while there is one.
+# The identifier of the agent's thread, while there is one.
 ident: Optional[int] = None
 
 
@@ -36,7 +36,10 @@ class AgentThread:
         self._is_running = _allocate_lock()
 
     def start(self) -> None:
-        """Starts it, returns once it runs; RuntimeError where the system has no thread to give."""
+        """Starts the thread and returns once it runs.
+
+        Raises RuntimeError if the system cannot create one.
+        """
         self._is_running.acquire()
         self._has_started.acquire()
         try:

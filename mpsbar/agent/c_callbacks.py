@@ -58,10 +58,11 @@ def _read_states() -> "list[tuple[int, int]]":
 
 
 def _counts_itself() -> bool:
-    """Returns whether this thread's state is laid out so: its count follows PyGILState_Ensure."""
+    """Checks the assumed layout: the count must change with PyGILState_Ensure."""
     # Not PyGILState_Check, which says yes to everything once there was a subinterpreter.
     if _function("PyThreadState_Get")() != _function("PyGILState_GetThisThreadState")():
-        return False  # a program around Python gave this thread a state of its own: it would hang
+        # An embedding program made this thread's state: PyGILState_Ensure would hang.
+        return False
     ensure, release = _api["PyGILState_Ensure"], _api["PyGILState_Release"]
     before = _read_counts(get_ident())
     gil_state = ensure()

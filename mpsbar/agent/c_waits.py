@@ -3,8 +3,8 @@
 The callee is found through the frame's own names (call_site, frame_values), then looked for on the
 frame's stack of values, so that a name which was given something else since does not deceive.
 Its arguments must be plain too: `time.sleep(tensor)` computes before it sleeps. What is not
-known is no wait. None of the functions below calls anybody's Python code without a frame, and while
-one of them waits it holds no lock of a framework.
+known is no wait. None of the functions below calls anybody's Python code without a frame, or waits
+while it keeps a lock of a framework.
 
 The loops of Qt and uvloop do call such code, in a way that can be seen (c_callbacks); outside it
 they only wait. Tk's calls it in a way that cannot: it is no wait.
@@ -16,7 +16,14 @@ from typing import Any, Optional
 from .c_callbacks import is_outside_callbacks
 from .call_site import CALLS, CallSite, find_call_site
 from .call_values import Evaluation, KnownValue, LoadedMethod, path_of, type_of
-from .frame_values import Bound, NamedMethod, Unknown, is_one_of, read_attribute, stack_holds
+from .frame_values import (
+    Bound,
+    NamedMethod,
+    UnknownValueError,
+    is_one_of,
+    read_attribute,
+    stack_holds,
+)
 
 _FUNCTIONS = frozenset((
     "time.sleep",
@@ -43,7 +50,7 @@ _METHODS = frozenset((
     "_io.BufferedReader.read", "_io.BufferedReader.read1", "_io.BufferedReader.readline",
     "_io.BufferedReader.readinto", "_io.BufferedReader.peek", "_io.BufferedReader.__next__",
     "_io.TextIOWrapper.read", "_io.TextIOWrapper.readline", "_io.TextIOWrapper.__next__",
-    # Written in Cython. What they wait for comes back as a value, or by functions of Python.
+    # Written in Cython. They return what they wait for, or pass it to Python functions.
     "zmq.backend.cython._zmq.Socket.recv",
     "grpc._cython.cygrpc.CompletionQueue.poll",
     "grpc._cython.cygrpc.Channel.watch_connectivity_state",
@@ -51,7 +58,8 @@ _METHODS = frozenset((
     "grpc._cython.cygrpc.SegregatedCall.next_event",
     "ray._raylet.GcsErrorSubscriber.poll", "ray._raylet.GcsLogSubscriber.poll",
 ))  # fmt: skip
-_TAKES_ANYTHING = "uvloop.loop.Loop.run_until_complete"  # and gives it to functions of Python
+# Its argument may be anything: uvloop passes it to Python functions, which have frames.
+_TAKES_ANYTHING = "uvloop.loop.Loop.run_until_complete"
 _LOOPS = frozenset((
     "uvloop.loop.Loop.run_forever", _TAKES_ANYTHING,
     *(
@@ -86,7 +94,7 @@ def is_waiting_in_c(frame: FrameType, code: CodeType, ident: int, seen: "list[An
         return False
     try:
         path = _find_callee(site, frame, code, seen)
-    except Unknown:
+    except UnknownValueError:
         return False
     return path in _WAITS or (path in _LOOPS and is_outside_callbacks(ident))
 
@@ -95,24 +103,24 @@ def _find_site(code: CodeType, offset: int) -> Optional[CallSite]:
     key = (code, offset)
     if key in call_sites:
         return call_sites[key]
-    found = find_call_site(code, offset)
+    site = find_call_site(code, offset)
     if len(call_sites) < _MAX_SITES:
-        call_sites[key] = found
-    return found
+        call_sites[key] = site
+    return site
 
 
 def _find_callee(site: CallSite, frame: FrameType, code: CodeType, seen: "list[Any]") -> str:
-    """Finds where the function is from that the frame is inside; empty if it is not surely that
-    one.
+    """Returns the qualified name of the C function that the frame is calling, or "" if that is not
+    certain.
     """
     evaluation = Evaluation(frame, code, seen)
     for instruction in site[:-1]:
-        evaluation.follow(instruction)
+        evaluation.apply(instruction)
     last = site[-1]
     if last.name in CALLS:
         callee, arguments = evaluation.take_call(last)
         path = _callee_on_stack(callee, frame, code)
-        are_plain = all(is_one_of(type_of(each), _PLAIN) for each in arguments)
+        are_plain = all(is_one_of(type_of(argument), _PLAIN) for argument in arguments)
         return path if are_plain or path == _TAKES_ANYTHING else ""
     item = evaluation.take()
     if type(item) is not KnownValue:

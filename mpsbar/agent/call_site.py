@@ -1,4 +1,4 @@
-"""Which instructions lead to the call that a frame is inside, by its bytecode. Pure.
+"""Finds the instructions that lead to the call that a frame is inside, by its bytecode. Pure.
 
 A call in C has no frame of its own: all that shows it is the frame that made it, which stands at
 its CALL. From there this goes back to the first instruction of the same expression. Only straight
@@ -83,14 +83,16 @@ def find_call_site(code: CodeType, offset: int) -> Optional[CallSite]:
         needed = 1
     else:
         return None
-    found = _go_back(raw, offset, needed)
-    if not found or _is_entered(raw, found[-1].offset, last.offset, last.name == "FOR_ITER"):
+    reversed_site = _go_back(raw, offset, needed)
+    if not reversed_site:
         return None
-    return (*reversed(found), last)
+    if _is_entered(raw, reversed_site[-1].offset, last.offset, last.name == "FOR_ITER"):
+        return None
+    return (*reversed(reversed_site), last)
 
 
 def _find_last(raw: bytes, offset: int) -> "tuple[int, Instruction]":
-    """Finds the instruction that calls, and where what it needs has ended."""
+    """Returns the instruction that calls, and the offset before which its arguments were pushed."""
     last = _decode(raw, offset)
     if last.name == "PRECALL":  # 3.11 calls some functions there already, and skips the CALL
         offset = _next(raw, offset)
@@ -101,13 +103,14 @@ def _find_last(raw: bytes, offset: int) -> "tuple[int, Instruction]":
 
 
 def _go_back(raw: bytes, offset: int, needed: int) -> "list[Instruction]":
-    """Finds what has put so many values on the stack, the last first; empty where that is not
-    known.
+    """Returns the instructions that have put `needed` values on the stack, the last one first.
+
+    The list is empty if they are not known.
     """
-    found: list[Instruction] = []
+    instructions: list[Instruction] = []
     while needed > 0:
         offset = _previous(raw, offset)
-        if offset < 0 or len(found) > _MAX_INSTRUCTIONS:
+        if offset < 0 or len(instructions) > _MAX_INSTRUCTIONS:
             return []
         instruction = _decode(raw, offset)
         effect = effect_of(instruction)
@@ -115,8 +118,8 @@ def _go_back(raw: bytes, offset: int, needed: int) -> "list[Instruction]":
         if effect is None or effect[1] > needed:
             return []
         needed += effect[0] - effect[1]
-        found.append(instruction)
-    return found
+        instructions.append(instruction)
+    return instructions
 
 
 def _find_with(raw: bytes, call: Instruction) -> "tuple[int, Instruction]":
@@ -130,7 +133,7 @@ def _find_with(raw: bytes, call: Instruction) -> "tuple[int, Instruction]":
 
 
 def effect_of(instruction: Instruction) -> "Optional[tuple[int, int]]":
-    """Returns how many values it takes from the stack and puts there; None if that is not known."""
+    """Returns the instruction's stack effect (popped, pushed), or None if unknown."""
     name, argument = instruction.name, instruction.argument
     fixed = _EFFECTS.get(name)
     if fixed is not None:

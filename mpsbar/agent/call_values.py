@@ -22,19 +22,19 @@ from .frame_values import (
     read_variable,
 )
 
-# What these return is a number.
+# Functions that return a number.
 _GIVE_NUMBERS = frozenset((
     "builtins.len", "time.time", "time.monotonic", "time.perf_counter", "_random.Random.random",
     "_socket.socket.fileno", "_io.FileIO.fileno", "_io.BufferedReader.fileno",
     "_io.TextIOWrapper.fileno", "select.epoll.fileno", "select.kqueue.fileno",
 ))  # fmt: skip
-# And what these return, if they are given numbers.
+# Functions that return a number if their arguments are numbers.
 _KEEP_NUMBERS = frozenset(("builtins.min", "builtins.max", "builtins.abs", "builtins.round"))
 _PLAIN_CLASSES = (int, float, str, bytes, bool)
 _NUMBERS = (int, float, bool)
 _CONTAINERS = (tuple, list, dict)
 
-# What may end on any thread.
+# Types whose objects may be deallocated on any thread.
 _OURS = (Bound, NamedMethod, type(None), int, float, bool, str, bytes)
 
 
@@ -73,7 +73,7 @@ _NULL, _SELF, _UNKNOWN = _Marker(), _Marker(), _Marker()
 
 
 class Evaluation:
-    """The instructions of one expression, followed with what their names stand for."""
+    """Applies the instructions of one expression to a stack of known and unknown values."""
 
     def __init__(self, frame: FrameType, code: CodeType, seen: "list[Any]") -> None:
         self._frame, self._code = frame, code
@@ -109,11 +109,11 @@ class Evaluation:
                 return callee, [_UNKNOWN]
             values = container.value
             parts = values.values() if type(values) is dict else values
-            arguments += [KnownValue(each) for each in parts]
+            arguments += [KnownValue(part) for part in parts]
         return callee, arguments
 
-    def follow(self, instruction: Instruction) -> None:
-        """Does to the stack what the instruction did."""
+    def apply(self, instruction: Instruction) -> None:
+        """Does to the stack what the instruction did to the frame's own."""
         name, argument = instruction.name, instruction.argument
         if name in CALLS:
             callee, arguments = self.take_call(instruction)
@@ -171,15 +171,15 @@ class Evaluation:
 
     def _load_attribute(self, index: int, as_method: bool) -> None:
         item = self._stack.pop()
-        found: Any = _UNKNOWN
+        loaded: Any = _UNKNOWN
         if type(item) is KnownValue and not is_one_of(type(item.value), (Bound, NamedMethod)):
-            found = self._note(read_attribute(item.value, self._code.co_names[index]))
+            loaded = self._note(read_attribute(item.value, self._code.co_names[index]))
         if not as_method:
-            self._stack.append(found)
-        elif type(found) is KnownValue and type(found.value) is Bound:
-            self._stack += [LoadedMethod(found.value), _SELF]
+            self._stack.append(loaded)
+        elif type(loaded) is KnownValue and type(loaded.value) is Bound:
+            self._stack += [LoadedMethod(loaded.value), _SELF]
         else:
-            self._stack += [_NULL, found]
+            self._stack += [_NULL, loaded]
 
     def _compute(self, name: str) -> None:
         if name == "BINARY_SLICE":
@@ -239,8 +239,8 @@ def type_of(item: Any) -> Any:
 
 
 def path_of(callee: Any) -> str:
-    """Returns where a function of C is from, as time.sleep or _thread.lock.acquire; else an empty
-    text.
+    """Returns the qualified name of a C function, such as time.sleep or _thread.lock.acquire; ""
+    for anything else.
     """
     if type(callee) is Bound:
         return f"{class_path(callee.owner)}.{callee.function.__name__}"

@@ -1,4 +1,4 @@
-"""What the agent and the monitor name alike: files, variables and bounds. Only data."""
+"""Names and limits that the agent and the monitor share. Only data."""
 
 # A record of how a process ended (last_words): a folder in the run directory; one file for each
 # process, named by the milliseconds of its end and its pid.
@@ -6,11 +6,11 @@ ENDED_FOLDER = "ended"
 ENDED_NAME = "%013d-%d.json"
 # A file of this name in the run directory turns it off: the setting `last_words`.
 NO_LAST_WORDS = "no-last-words"
-# More files than anyone reads: the oldest go.
+# More files than anyone reads; the oldest are removed first.
 MAX_ENDED_FILES = 500
 MAX_FALLBACKS = 10  # in one record
 
-# Less is no limit anyone means, and its ratio of a large budget would be rounded to 0: no limit.
+# Nobody means a smaller limit, and its ratio of a large budget would be rounded to 0: no limit.
 MIN_LIMIT = 64 << 20
 MAX_LIMIT = 1 << 50
 # Why a Free can do nothing for the life of a process: waiting for a safe moment is of no use.
@@ -19,7 +19,7 @@ NEVER_FREED = ("free_threaded",)
 # What `mpsbar run --limit` gives its command, in bytes; torch reads variables of its own.
 LIMIT_VARIABLE = "MPSBAR_LIMIT"
 
-# What `mpsbar run --explain` gives its command: the folder for the agent's files, and that the
-# profile log was asked for by mpsbar, not by the user.
+# Variables of `mpsbar run --explain`: the folder for the agent's files, and a mark that mpsbar, not
+# the user, asked for the profile log.
 EXPLAIN_VARIABLE = "MPSBAR_EXPLAIN"
 PROFILE_VARIABLE = "MPSBAR_EXPLAIN_PROFILE"

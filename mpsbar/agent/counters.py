@@ -55,7 +55,7 @@ def derive_held(
 def derive_cached(
     allocated: Optional[int], reserved: Optional[int], driver: Optional[int]
 ) -> Optional[int]:
-    """What the allocator keeps for reuse; before torch 2.13 only an upper bound is known."""
+    """Returns what the allocator keeps for reuse; before torch 2.13 only an upper bound."""
     return _difference(driver if reserved is None else reserved, allocated)
 
 

@@ -1,4 +1,4 @@
-"""torch's warnings that an operation ran on the CPU because MPS lacks it: the texts, and the first.
+"""Parses torch's warnings about CPU fallbacks, and finds the first one of this process.
 
 torch warns once in a process for all operations together. Python notes a warning that it has shown
 in the module it came from: there the first can be read at the end, with no hook in the host.
@@ -43,16 +43,17 @@ def is_fallback(text: str) -> bool:
 
 
 def name_operation(text: str) -> str:
-    """Returns the operator in the warning, or what the warning says where it names none."""
+    """Returns the operator that the warning names, else the warning's own text."""
     found = _OPERATOR.search(text) or _FUNCTION.match(text)
     return found[1] if found else text.partition(" (Triggered")[0][:_MAX_TEXT]
 
 
 def find_first() -> "Union[list[str], str, None]":
-    """Returns the operation that torch warned of and its line, or None if it warned of none, as far
-    as is noted, or CUT if there was more to look at than a host at its end has time for.
+    """Returns the operation that torch warned of first, and its line.
 
-    Only for the main thread at its end: nothing here may be the last to hold a module.
+    Returns None if no warning is noted, and CUT if there were more modules than a host that exits
+    has time for. Only for the main thread at its end: the last reference to a module may be dropped
+    here.
     """
     end = thread_time() + MAX_SECONDS
     notes = _MAX_NOTES
@@ -80,7 +81,7 @@ def find_first() -> "Union[list[str], str, None]":
 
 
 def _find_in(registry: "dict[Any, Any]", most: int) -> "Optional[tuple[str, int]]":
-    """Keys are (text, category, line), and "version"."""
+    """Returns text and line of a fallback; keys are (text, category, line), and "version"."""
     for key in list(islice(registry, most)):
         if type(key) is not tuple or len(key) != 3:
             continue
@@ -94,7 +95,7 @@ def _find_in(registry: "dict[Any, Any]", most: int) -> "Optional[tuple[str, int]
 
 
 def _find_file(names: "dict[str, Any]") -> Any:
-    """Finds the main script's file: Python removes its __file__ before its atexit callbacks run."""
+    """Returns a module's file. Python removes the main script's __file__ before the end."""
     return names.get("__file__") or getattr(names.get("__loader__"), "path", None)
 
 

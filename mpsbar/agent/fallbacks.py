@@ -37,15 +37,17 @@ def explain_at_import(name: str) -> None:
 
 
 def summarise() -> "list[list[Any]]":
-    """Returns name, how often, and the line of the first; the most frequent first."""
+    """Returns rows of an operation's name, count and first line; the most frequent first."""
     if _pid != os.getpid():
         return []
-    found = [[name, count, where] for name, (count, where) in _counts.items()]
-    return sorted(found, key=lambda entry: -entry[1])[:MAX_OPERATIONS]
+    rows = [[name, count, where] for name, (count, where) in _counts.items()]
+    return sorted(rows, key=lambda row: -row[1])[:MAX_OPERATIONS]
 
 
 def read_total() -> "Optional[int]":
-    """Returns how often any of them has run on the CPU; None if nobody counts. From any thread."""
+    """Returns how many operations have run on the CPU, or None if nobody counts. Any thread may
+    call it.
+    """
     return _total if _show is not None and _pid == os.getpid() else None
 
 
@@ -75,7 +77,7 @@ def _note(message: Any) -> None:
 
 
 def _count(text: str) -> bool:
-    """Returns whether this operation is new. What is counted so far is written now and then."""
+    """Counts an operation, returns whether it is new, and writes the counts now and then."""
     global _pid, _total  # noqa: PLW0603
     if _pid != os.getpid():  # forked: the parent reports its own
         _pid, _total = os.getpid(), 0

@@ -33,7 +33,7 @@ _OPTIMIZED = 0x1  # CO_OPTIMIZED: local variables are in the frame, not in a dic
 
 
 class _Layout:
-    """Where in a frame's memory things are, in bytes."""
+    """The offsets, in bytes, of what stands in a frame's memory."""
 
     def __init__(
         self,
@@ -61,8 +61,8 @@ _LAYOUTS = {
 }
 
 
-class Unknown(Exception):
-    """What a name stands for is not known."""
+class UnknownValueError(Exception):
+    """It is not known what a name stands for."""
 
 
 class Bound:
@@ -90,7 +90,7 @@ def is_one_of(kind: Any, kinds: "tuple[Any, ...]") -> bool:
     """Returns whether a type is among these, by identity: a metaclass may compare with foreign
     code.
     """
-    return any(kind is each for each in kinds)
+    return any(kind is known for known in kinds)
 
 
 def variable_names(code: CodeType) -> "tuple[str, ...]":
@@ -105,13 +105,13 @@ def read_variable(frame: FrameType, code: CodeType, index: int) -> Any:
     """Reads the local variable or cell at `index` of `variable_names`."""
     if _layout is None or len(_layout.tags) > 1:
         if sys.version_info < (3, 13):
-            raise Unknown
+            raise UnknownValueError
         try:
             return frame.f_locals[variable_names(code)[index]]  # no copy from 3.13 on
         except (KeyError, IndexError):
-            raise Unknown from None
+            raise UnknownValueError from None
     if not 0 <= index < len(variable_names(code)):
-        raise Unknown
+        raise UnknownValueError
     return _read(frame, code, map(getitem, repeat(_objects), _words_at(frame, index)))
 
 
@@ -119,7 +119,7 @@ def read_cell(cell: Any) -> Any:
     try:
         return cell.cell_contents if type(cell) is CellType else cell
     except ValueError:
-        raise Unknown from None
+        raise UnknownValueError from None
 
 
 def stack_holds(frame: FrameType, code: CodeType, *things: Any) -> bool:
@@ -146,20 +146,20 @@ def stack_holds(frame: FrameType, code: CodeType, *things: Any) -> bool:
 def read_name(frame: FrameType, code: CodeType, name: str) -> Any:
     """Reads as LOAD_NAME does in a module's own code, where local variables are a dictionary."""
     if code.co_flags & _OPTIMIZED:
-        raise Unknown
+        raise UnknownValueError
     space = frame.f_locals
     if type(space) is not dict:
-        raise Unknown
+        raise UnknownValueError
     return space[name] if name in space else read_global(frame, name)
 
 
 def read_global(frame: FrameType, name: str) -> Any:
     for space in (frame.f_globals, frame.f_builtins):
         if type(space) is not dict:
-            raise Unknown
+            raise UnknownValueError
         if name in space:
             return space[name]
-    raise Unknown
+    raise UnknownValueError
 
 
 def read_attribute(thing: Any, name: str) -> Any:
@@ -169,63 +169,63 @@ def read_attribute(thing: Any, name: str) -> Any:
         space = _MODULE_DICT.__get__(thing)
         if name in space:
             return space[name]
-        raise Unknown
+        raise UnknownValueError
     classes = _MRO.__get__(kind)
-    found: Any = _MISSING
+    entry: Any = _MISSING
     owner: type = kind
-    for each in classes:
-        space = _CLASS_DICT.__get__(each)
-        if each is not object and not _looks_up_plainly(each, space):
-            raise Unknown
-        if found is _MISSING and name in space:
-            found, owner = space[name], each
-    return _choose(thing, name, classes, found, owner)
+    for base in classes:
+        space = _CLASS_DICT.__get__(base)
+        if base is not object and not _looks_up_plainly(base, space):
+            raise UnknownValueError
+        if entry is _MISSING and name in space:
+            entry, owner = space[name], base
+    return _choose(thing, name, classes, entry, owner)
 
 
-def _choose(thing: Any, name: str, classes: Any, found: Any, owner: type) -> Any:
+def _choose(thing: Any, name: str, classes: Any, entry: Any, owner: type) -> Any:
     """Returns what comes first of a slot, the object's own dictionary and what its class has."""
-    if type(found) is MemberDescriptorType:
+    if type(entry) is MemberDescriptorType:
         try:
-            return found.__get__(thing)
+            return entry.__get__(thing)
         except AttributeError:
-            raise Unknown from None
-    if found is not _MISSING and _has(type(found), "__set__"):
-        raise Unknown  # a property, or the like
+            raise UnknownValueError from None
+    if entry is not _MISSING and _has(type(entry), "__set__"):
+        raise UnknownValueError  # a property, or the like
     own = _own_dictionary(thing, classes)
     if own is not None and name in own:
         return own[name]
-    if found is _MISSING:
-        raise Unknown
-    method = _find_c_method(thing, name, classes, found, owner)
+    if entry is _MISSING:
+        raise UnknownValueError
+    method = _find_c_method(thing, name, classes, entry, owner)
     if method is not None:
         return method
-    if _has(type(found), "__get__"):
-        raise Unknown  # a function of Python, a class method, …
-    return found
+    if _has(type(entry), "__get__"):
+        raise UnknownValueError  # a function of Python, a class method, …
+    return entry
 
 
-def _find_c_method(thing: Any, name: str, classes: Any, found: Any, owner: type) -> Any:
+def _find_c_method(thing: Any, name: str, classes: Any, entry: Any, owner: type) -> Any:
     """Returns what a class has as a method written in C; else None."""
-    if is_one_of(type(found), _C_METHODS) or _is_cython(type(found)):
-        if any(class_path(each) in _OWN_LOOKUP for each in classes):
+    if is_one_of(type(entry), _C_METHODS) or _is_cython(type(entry)):
+        if any(class_path(base) in _OWN_LOOKUP for base in classes):
             return NamedMethod(None, f"{class_path(owner)}.{name}")  # bound for each call
-        return Bound(found, thing, owner)
-    if type(found) is staticmethod and is_one_of(type(found.__func__), C_FUNCTIONS):
-        return NamedMethod(found.__func__, f"{class_path(owner)}.{name}")  # PySide
-    if class_path(type(found)) == "sip.methoddescriptor":
+        return Bound(entry, thing, owner)
+    if type(entry) is staticmethod and is_one_of(type(entry.__func__), C_FUNCTIONS):
+        return NamedMethod(entry.__func__, f"{class_path(owner)}.{name}")  # PySide
+    if class_path(type(entry)) == "sip.methoddescriptor":
         return NamedMethod(None, f"{class_path(owner)}.{name}")  # PyQt
     return None
 
 
 def _own_dictionary(thing: Any, classes: Any) -> "Optional[dict[str, Any]]":
-    for each in classes:
-        getter = _CLASS_DICT.__get__(each).get("__dict__")
+    for base in classes:
+        getter = _CLASS_DICT.__get__(base).get("__dict__")
         if getter is not None:
             if type(getter) is not GetSetDescriptorType:
-                raise Unknown
+                raise UnknownValueError
             own = getter.__get__(thing)
             if type(own) is not dict:
-                raise Unknown
+                raise UnknownValueError
             return own
     return None
 
@@ -241,12 +241,12 @@ def _is_cython(kind: type) -> bool:
 
 
 def class_path(kind: type) -> str:
-    """Returns select.epoll and the like for a class written in C."""
+    """Returns the full name of a class written in C, such as select.epoll."""
     return f"{_CLASS_MODULE.__get__(kind)}.{_CLASS_NAME.__get__(kind)}"
 
 
 def _has(kind: type, name: str) -> bool:
-    return any(name in _CLASS_DICT.__get__(each) for each in _MRO.__get__(kind))
+    return any(name in _CLASS_DICT.__get__(base) for base in _MRO.__get__(kind))
 
 
 _MISSING = object()
@@ -268,8 +268,9 @@ C_FUNCTIONS = (BuiltinFunctionType, *BuiltinFunctionType.__subclasses__())
 
 
 def _read(frame: FrameType, code: CodeType, values: "Iterator[Any]") -> Any:
-    """Returns one step of `values`; Unknown if the memory is not as it should be, or nothing is
-    set.
+    """Returns what one step of `values` gives.
+
+    Raises UnknownValueError if the memory is not as it should be, or nothing is set.
     """
     assert _layout is not None
     codes = [id(code) + tag for tag in _layout.tags]
@@ -281,23 +282,23 @@ def _read(frame: FrameType, code: CodeType, values: "Iterator[Any]") -> Any:
             return step[-1]
     except (KeyError, TypeError, ValueError):
         pass
-    raise Unknown
+    raise UnknownValueError
 
 
 def _expecting(allowed: "list[int]", words: "Iterator[int]") -> "Iterator[None]":
-    """Steps that raise KeyError where another number stands in memory."""
+    """Returns an iterator whose steps raise KeyError unless memory holds one of `allowed`."""
     numbers = dict.fromkeys(allowed)
     return map(getitem, repeat(numbers), map(getitem, repeat(ALL_MEMORY), words))
 
 
 def _words_at(frame: FrameType, index: int) -> "Iterator[int]":
-    """Where the variable or entry of the stack at `index` is."""
+    """Returns the address, in words, of the variable or stack entry at `index`."""
     assert _layout is not None
     return _word_of(frame, _layout.values + index * POINTER)
 
 
 def _word_of(frame: FrameType, offset: int) -> "Iterator[int]":
-    """The place in memory, in words, of what is at `offset` of the frame; found at each step."""
+    """Returns the address, in words, of the frame's `offset`; computed anew at each step."""
     assert _layout is not None
     first: Iterator[Any] = repeat(id(frame) // POINTER)
     if _layout.inner is not None:
@@ -340,7 +341,7 @@ def _reads_itself(first: Any, second: Any, third: Any) -> bool:
             _read(frame, code, map(getitem, repeat(ALL_MEMORY), _words_at(frame, index)))
             for index in range(3)
         ]
-    except Unknown:
+    except UnknownValueError:
         return False
     wanted = [id(first), id(second), id(third)]
     return [id(value) for value in values] == wanted and [

@@ -41,14 +41,18 @@ class Framework:
         name: str,  # on the wire, in JSON and in the rows of processes that are not connected
         label: str,  # in sentences
         module: str,  # what is imported: the framework is in use once sys.modules has it
-        tensor: str,  # the class of its tensors, in `module`
+        # The class of its tensors, in `module`; not an abstract one, of which the classes that are
+        # registered are no subclasses.
+        tensor: str,
         libraries: "tuple[str, ...]",  # the files of its code, without what follows the name
         allocators: "tuple[Allocator, ...]",  # the first is that of its usual device
+        tensor_module: str = "",  # where the class of its tensors is, if not in `module`
     ) -> None:
         self.name = name
         self.label = label
         self.module = module
         self.tensor = tensor
+        self.tensor_module = tensor_module or module
         self.libraries = libraries
         self.allocators = allocators
 

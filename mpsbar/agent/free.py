@@ -4,10 +4,10 @@ import os
 import time
 from typing import Any, Callable, Optional
 
-from .all_backends import BACKENDS
 from .backends import IN_USE, NOT_KNOWN
 from .collection import collect_on_main, find_gui_toolkit
 from .gc_pause import CollectorPause, call_directly
+from .import_backends import BACKENDS
 from .main_thread import MainThreadJob
 from .protocol import JobAnswer
 

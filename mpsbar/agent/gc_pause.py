@@ -59,7 +59,7 @@ _NEWEST = (3, 14)
 
 
 def _set_for_a_moment(thresholds: Thresholds, *reads: "Iterator[Any]") -> "tuple[Any, ...]":
-    """What each of `reads` returns while these are in force; all in one step of C code."""
+    """Returns what each of `reads` gives while these are in force; all in one step of C code."""
     host: deque[Thresholds] = deque(maxlen=1)
     steps = zip(
         map(host.append, iter(gc.get_threshold, None)),
@@ -97,8 +97,8 @@ def _find_in_memory() -> "Optional[tuple[Any, int, int]]":
     numbers = (ctypes.c_int32 * (1 << 60)).from_address(0)
     first, second = ((state + offset) // 4 for offset in _THRESHOLDS)
     reads = (map(getitem, (numbers,), (place,)) for place in (first, second))
-    found = _set_for_a_moment((NEVER + 4, NEVER + 6, 0), *reads)
-    return (numbers, first, second) if found == (NEVER + 4, NEVER + 6) else None
+    values = _set_for_a_moment((NEVER + 4, NEVER + 6, 0), *reads)
+    return (numbers, first, second) if values == (NEVER + 4, NEVER + 6) else None
 
 
 _memory = None if _KEEPS_THIRD else _find_in_memory()
@@ -159,14 +159,14 @@ class JobPause:
 
 def _beginning_job() -> "Iterator[tuple[Any, ...]]":
     """Returns an iterator whose first step begins a job; its third value is what was in force."""
-    ended, read, found = _reading()
+    ended, read, thresholds = _reading()
     return zip(
         ended,
         read,
-        found,
+        thresholds,
         starmap(gc.set_threshold, (JOB,)),
         # A job inside another changes nothing.
-        map(setitem, repeat(_after_job), repeat(JOB), map(_after_job.get, found, found)),
+        map(setitem, repeat(_after_job), repeat(JOB), map(_after_job.get, thresholds, thresholds)),
     )
 
 
@@ -175,12 +175,12 @@ def _reading() -> "tuple[Iterator[Any], Iterator[Any], Iterator[Thresholds]]":
     other; then the third returns them, as often as it is asked.
     """
     last: deque[Thresholds] = deque(maxlen=1)
-    found = map(getitem, repeat(last), repeat(-1))
+    thresholds = map(getitem, repeat(last), repeat(-1))
     if _memory is not None:
-        return repeat(None), map(last.append, _from_memory()), found
-    tuples = [(last, found, gc)]  # of three: its memory is that of the thresholds
+        return repeat(None), map(last.append, _from_memory()), thresholds
+    tuples = [(last, thresholds, gc)]  # of three: its memory is that of the thresholds
     ended = map(len, iter(tuples.pop, None))
-    return ended, map(last.append, iter(gc.get_threshold, None)), found
+    return ended, map(last.append, iter(gc.get_threshold, None)), thresholds
 
 
 def _from_memory() -> "Iterator[Any]":
@@ -191,20 +191,20 @@ def _from_memory() -> "Iterator[Any]":
 
 
 def _replace_if(replacements: "dict[Thresholds, Thresholds]") -> None:
-    """Sets what `replacements` has for the thresholds in force; others stay as they are."""
+    """Sets what `replacements` has for the thresholds in force; any others stay as they are."""
     for _ in _replacing(replacements):
         break
 
 
 def _replacing(replacements: "dict[Thresholds, Thresholds]") -> Iterator[None]:
     """Returns an iterator whose first step is what `_replace_if` does, all of it in C code."""
-    found: Iterator[Any]
+    replaced: Iterator[Any]
     if _memory is not None:
-        found = map(replacements.get, _from_memory(), _from_memory())
+        replaced = map(replacements.get, _from_memory(), _from_memory())
     else:
         now = iter(gc.get_threshold, None)
-        found = map(replacements.get, now, now)
-    return starmap(gc.set_threshold, found)
+        replaced = map(replacements.get, now, now)
+    return starmap(gc.set_threshold, replaced)
 
 
 def _taking_back() -> "tuple[Iterator[Any], ...]":
@@ -227,8 +227,8 @@ def _taking_back() -> "tuple[Iterator[Any], ...]":
 
 
 def call_directly(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a C function as `CollectorPause.call` does, where nothing is paused: on a host's own
-    thread.
+    """Calls a function where nothing is paused, on the host's own thread; as `CollectorPause.call`
+    does on the agent's.
     """
     return function(*arguments)
 
@@ -243,7 +243,7 @@ class CollectorPause:
         self._usual = self.host  # the last ones with which there were collections
 
     def begin(self) -> None:
-        """Pauses the collector. On the host's thread: the agent's may not allocate before."""
+        """Pauses the collector, on the host's thread: the agent's may not allocate before."""
         CollectorPause.current = self  # before anything else: another thread may fork
         for step in zip(*_pausing()):
             break
@@ -256,20 +256,21 @@ class CollectorPause:
         _replace_if({PAUSED: self.host, JOB: self.host})
 
     def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Returns what a C function returns that may let the host's threads run; only on our own
-        thread.
+        """Calls a C function with the host's thresholds in force; only on the agent's thread.
 
-        The function itself must not allocate objects that the collector tracks.
+        The function may let the host's threads run. It must not allocate objects that the collector
+        tracks.
         """
-        found = gc.get_threshold()
-        if found != PAUSED:  # set by the host while we worked, or a job on its thread runs
-            self._note(found, _after_job[JOB])
-        replacements = {found: self.host, PAUSED: self.host, JOB: JOB}
+        thresholds = gc.get_threshold()
+        if thresholds != PAUSED:  # set by the host while we worked, or a job on its thread runs
+            self._note(thresholds, _after_job[JOB])
+        replacements = {thresholds: self.host, PAUSED: self.host, JOB: JOB}
         after_job: Iterator[Any] = map(_after_job.get, repeat(JOB))
         in_wait: Iterator[Any] = map(replacements.get, after_job, after_job)
         steps = zip(
             _replacing(replacements),
-            # PAUSED becomes the host's; what a job has found since is the host's.
+            # Of what a job restores at its end, PAUSED is replaced by the host's thresholds; those
+            # that a later job has found are the host's already.
             map(setitem, repeat(_after_job), repeat(JOB), in_wait),
             starmap(function, (arguments,)),
             *_pausing(),
@@ -286,16 +287,16 @@ class CollectorPause:
         self._note(*step[5:7])
         return step[2]
 
-    def _note(self, found: Thresholds, after_job: Thresholds) -> None:
-        """Remembers what the host has set; what it made of ours stands for what it usually has."""
-        if found == JOB:
-            found = after_job
-            if found[0] >= NEVER:
-                return  # that job found ours: nothing is new
-        if found[0] >= NEVER:
+    def _note(self, thresholds: Thresholds, after_job: Thresholds) -> None:
+        """Remembers the host's thresholds; values derived from ours count as its usual ones."""
+        if thresholds == JOB:
+            thresholds = after_job
+            if thresholds[0] >= NEVER:
+                return  # that job found our thresholds: no news
+        if thresholds[0] >= NEVER:
             self.host = self._usual
             return
-        first, second, third = found
+        first, second, third = thresholds
         _, usual_second, usual_third = self._usual
         self.host = (
             first,
@@ -310,13 +311,13 @@ def _pausing() -> "tuple[Iterator[Any], ...]":
     """Returns iterators of which one step each pauses the collector; the third and fourth return
     what was in force and, for a job, what would have come after it.
     """
-    ended, read, found = _reading()
+    ended, read, thresholds = _reading()
     return (
         ended,
         read,
-        found,
+        thresholds,
         map(_after_job.get, (JOB,)),
-        starmap(gc.set_threshold, map({JOB: JOB}.get, found, repeat(PAUSED))),
+        starmap(gc.set_threshold, map({JOB: JOB}.get, thresholds, repeat(PAUSED))),
         map(setitem, repeat(_after_job), repeat(JOB), (PAUSED,)),
     )
 

@@ -229,7 +229,9 @@ def _checking(number: int, path: bytes) -> "tuple[Iterator[Any], ...]":
 
 
 def _remembered() -> "tuple[deque[int], Iterator[int]]":
-    """Returns where a step of C code puts a number, and what gives it to those after it."""
+    """Returns a one-element deque and an iterator over it, to pass a number from one C step to the
+    next.
+    """
     opened: deque[int] = deque(maxlen=1)
     return opened, map(getitem, repeat(opened), repeat(-1))
 
@@ -323,13 +325,15 @@ def _with_file(
 
 
 def _lift(number: int, path: bytes) -> int:
-    """Moves a socket away from the numbers of the standard streams, which a daemon opens again."""
+    """Duplicates the socket to a descriptor above 2: a daemon reopens those of the standard
+    streams.
+    """
     too_low = []
     while 0 <= number < 3:
         too_low.append(number)
         number = int(use_ours(number, path, _libc.dup))
-    for each in too_low:
-        close_ours(each, path)
+    for descriptor in too_low:
+        close_ours(descriptor, path)
     if number < 0:
         _raise()
     if too_low:

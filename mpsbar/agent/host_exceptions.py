@@ -49,8 +49,8 @@ def without_our_frames(error: BaseException, framework_folder: str) -> BaseExcep
         if not is_dropped:
             kept.append(trace)
         trace = trace.tb_next
-    for each in reversed(kept):
-        trace = TracebackType(trace, each.tb_frame, each.tb_lasti, each.tb_lineno)
+    for entry in reversed(kept):
+        trace = TracebackType(trace, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return error.with_traceback(trace)
 
 
@@ -87,12 +87,12 @@ def _opcode_at(trace: Optional[TracebackType]) -> Optional[int]:
 
 
 def _handler_codes() -> "set[CodeType]":
-    found = set()
+    codes = set()
     for number in signal.valid_signals():
         handler: Any = signal.getsignal(number)
         handler = getattr(handler, "func", handler)  # of a functools.partial
         for target in (handler, vars(type(handler)).get("__call__")):
             code = getattr(target, "__code__", None)  # a method has it too
             if isinstance(code, CodeType):
-                found.add(code)
-    return found
+                codes.add(code)
+    return codes

@@ -1,4 +1,5 @@
-"""Takes frames of the host's threads, and lets them go without ending anything on our thread.
+"""Reads the stacks of the host's threads, and drops the frames so that no object of the host is
+finalized on the agent's thread.
 
 Nothing here takes a lock or imports: it runs on the host's main thread between any two bytecodes.
 """
@@ -14,16 +15,16 @@ from .known_waits import WRAPPER_NAMES, is_of, is_wrapper
 
 Frames = dict[int, FrameType]
 
-# Frames of functions that ended while we looked at them, and other objects that only we still hold:
-# they end when they are dropped, so the main thread does it.
+# Objects to which only we still have a reference, such as the frame of a function that has returned
+# meanwhile. The main thread drops them, because that finalizes them.
 left_over: "list[Any]" = []
 
 
 def current_frames() -> Frames:
     """Calls sys._current_frames(), with no collection inside it.
 
-    It holds the lock of the list of threads. Up to 3.11 an allocation in it can start a collection,
-    and a finalizer there that lets go of the GIL dead-locks with a thread that wants that lock.
+    That function locks the list of threads. Up to 3.11 an allocation in it can start a collection,
+    and a finalizer there that releases the GIL deadlocks with a thread that waits for that lock.
     """
     if sys.version_info >= (3, 12):
         return sys._current_frames()
@@ -50,7 +51,7 @@ def read_stack(frame: Optional[FrameType]) -> "list[FrameType]":
 
 
 def drop_frames(frames: Frames) -> None:
-    """Lets go of frames, as `drop_references` does."""
+    """Drops frames, as `drop_references` does other objects."""
     frames.pop(agent_thread.get_ident(), None)  # a frame of ours, with nothing of the host's
     stack: list[Any] = list(frames.values())
     frames.clear()
@@ -58,7 +59,7 @@ def drop_frames(frames: Frames) -> None:
 
 
 def drop_references(things: "list[Any]") -> None:
-    """Lets go of objects of the host; one that only we still hold is left to the main thread.
+    """Drops references to objects of the host; the last one to an object is left to main.
 
     Its finalizer would run on our thread. A frame whose function has returned meanwhile owns the
     function's locals, and theirs would run with it.
@@ -73,7 +74,7 @@ def drop_references(things: "list[Any]") -> None:
 
 
 def _count_references() -> int:
-    """Returns what drop_references counts for an object that nobody else holds."""
+    """Returns what drop_references counts for an object to which nobody else has a reference."""
     things = [object()]
     thing = things.pop()
     for count in map(sys.getrefcount, (thing,)):
@@ -90,15 +91,15 @@ def outermost_torch_frame(frame: Optional[FrameType], folder: str) -> Optional[F
 
     On main a debugger traces every call of ours: so `is_of` is not called for each frame.
     """
-    found = None
+    outermost = None
     while frame is not None:
         code = frame.f_code
         if code.co_filename.startswith(folder) and (
             code.co_name not in WRAPPER_NAMES or not is_wrapper(code)
         ):
-            found = frame
+            outermost = frame
         frame = frame.f_back
-    return found
+    return outermost
 
 
 def is_below(frame: Optional[FrameType], folder: str) -> bool:
@@ -106,13 +107,13 @@ def is_below(frame: Optional[FrameType], folder: str) -> bool:
     stack = read_stack(frame)
     frame = None
     try:
-        return any(is_of(each.f_code, folder) for each in stack)
+        return any(is_of(entry.f_code, folder) for entry in stack)
     finally:
         drop_references(stack)
 
 
 def describe_frame(frame: Optional[FrameType]) -> str:
-    """Says where a frame is, for people: train.py:42 in step."""
+    """Returns where a frame is, for people, such as "train.py:42 in step"."""
     if frame is None:
         return "outside Python"
     name = os.path.basename(frame.f_code.co_filename)

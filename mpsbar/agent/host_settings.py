@@ -12,7 +12,7 @@ KEEP_SECONDS = 0.25
 EXTRA_FRAMES = 64
 
 
-class _Changed:
+class _OriginalSettings:
     """Settings of the host that we changed for a moment, as they were."""
 
     interval: Optional[float] = None
@@ -21,7 +21,7 @@ class _Changed:
 
 def lengthen_interval() -> float:
     """Makes the switch interval KEEP_SECONDS, until `restore_interval`; returns the host's."""
-    old = _Changed.interval = sys.getswitchinterval()
+    old = _OriginalSettings.interval = sys.getswitchinterval()
     sys.setswitchinterval(KEEP_SECONDS)
     return old
 
@@ -30,25 +30,25 @@ def allow_extra_frames() -> None:
     """Makes room for our own call on main, wherever the host stands; until
     `restore_recursion_limit`.
     """
-    if _Changed.recursion is None:
-        _Changed.recursion = sys.getrecursionlimit()
-        sys.setrecursionlimit(_Changed.recursion + EXTRA_FRAMES)
+    if _OriginalSettings.recursion is None:
+        _OriginalSettings.recursion = sys.getrecursionlimit()
+        sys.setrecursionlimit(_OriginalSettings.recursion + EXTRA_FRAMES)
 
 
 def restore_interval() -> None:
-    if _Changed.interval is not None and sys.getswitchinterval() == KEEP_SECONDS:
+    if _OriginalSettings.interval is not None and sys.getswitchinterval() == KEEP_SECONDS:
         # Half a microsecond more: Python cuts it to whole ones, and made 99 of 100.
-        sys.setswitchinterval(_Changed.interval + 0.5e-6)
-    _Changed.interval = None
+        sys.setswitchinterval(_OriginalSettings.interval + 0.5e-6)
+    _OriginalSettings.interval = None
 
 
 def recursion_limit_of_host() -> Optional[int]:
     """Returns the host's limit, while ours is in force, else None."""
-    return _Changed.recursion
+    return _OriginalSettings.recursion
 
 
 def restore_recursion_limit() -> None:
-    limit, _Changed.recursion = _Changed.recursion, None
+    limit, _OriginalSettings.recursion = _OriginalSettings.recursion, None
     if limit is not None and sys.getrecursionlimit() == limit + EXTRA_FRAMES:
         try:
             sys.setrecursionlimit(limit)

@@ -43,8 +43,8 @@ from .known_waits import find_code
 _ROOM_FRAMES = 120
 
 
-class Computing(Exception):
-    """A thread that may be inside an op; `code` and `where` say which and where it is.
+class NotIdleError(Exception):
+    """A thread may be inside an operation; `code` and `where` say which and where it is.
 
     `…_computing` is a thread with a framework's function on its stack. `…_unproven` is one in some
     other function: it may be inside an op, which has no frame, or wait in a way we do not know.
@@ -57,16 +57,16 @@ class Computing(Exception):
 
 
 def check_interpreter() -> None:
-    """Raises Computing where this process cannot be freed, whatever its threads do."""
+    """Raises NotIdleError where this process cannot be freed, whatever its threads do."""
     check_gil()
     interval = sys.getswitchinterval()
     if interval > KEEP_SECONDS / 2:
-        raise Computing("switch_interval", f"{interval:g} s")
+        raise NotIdleError("switch_interval", f"{interval:g} s")
 
 
 def check_gil() -> None:
     if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        raise Computing("free_threaded", "without the GIL no thread can be stopped")
+        raise NotIdleError("free_threaded", "without the GIL no thread can be stopped")
 
 
 def check_others(
@@ -76,7 +76,7 @@ def check_others(
     in_c: "Optional[dict[int, CodeType]]" = None,
 ) -> Frames:
     """Returns where all threads but those in `skip` stand, each in a known wait; else raises
-    Computing.
+    NotIdleError.
 
     The caller gives the frames to `drop_frames`. `in_c` gets the threads that wait in C, by the
     code that called: for `check_unchanged`.
@@ -95,7 +95,7 @@ def check_others(
                     in_c[ident] = code
             if not is_known or is_below(frame, autograd):
                 reason = "thread_computing" if is_below(frame, folder) else "thread_unproven"
-                raise Computing(reason, f"{_thread_name(ident)}, {describe_frame(frame)}")
+                raise NotIdleError(reason, f"{_thread_name(ident)}, {describe_frame(frame)}")
     except BaseException:
         frame = None
         drop_frames(frames)
@@ -106,9 +106,9 @@ def check_others(
 def check_main(frame: Optional[FrameType], folder: str) -> None:
     """Checks main for work off main: no torch frame, and no frame at all only at the prompt."""
     if is_below(frame, folder):
-        raise Computing("main_computing", describe_frame(frame))
+        raise NotIdleError("main_computing", describe_frame(frame))
     if frame is None and not at_classic_prompt(frame):
-        raise Computing("main_unproven", describe_frame(frame))
+        raise NotIdleError("main_unproven", describe_frame(frame))
 
 
 def check_unchanged(
@@ -124,7 +124,7 @@ def check_unchanged(
         if frames != proven or not all(
             waits_in_c(frames[ident], code, ident) for ident, code in (in_c or {}).items()
         ):
-            raise Computing("thread_unproven", "a thread woke up")
+            raise NotIdleError("thread_unproven", "a thread woke up")
     finally:
         drop_frames(frames)
 
@@ -148,7 +148,7 @@ def forget_call_sites() -> None:
 
 
 def check_recursion() -> None:
-    """Raises Computing where main is so deep that our calls or a finalizer's may not fit."""
+    """Raises NotIdleError where main is so deep that our calls or a finalizer's may not fit."""
     limit = sys.getrecursionlimit()
     try:
         if sys.version_info < (3, 10):
@@ -164,7 +164,7 @@ def check_recursion() -> None:
         deep = True
     if deep:
         limit = recursion_limit_of_host() or limit
-        raise Computing("deep_recursion", f"the main thread is near its limit of {limit} calls")
+        raise NotIdleError("deep_recursion", f"the main thread is near its limit of {limit} calls")
 
 
 def _has_room(calls: int) -> bool:
@@ -219,7 +219,7 @@ def keep_gil(sleep: Callable[[float], None]) -> Iterator[float]:
         sleep(max(2 * old, 0.001))  # requests with the old interval are over by then
         with paused():  # a finalizer could release the GIL
             if sys.getswitchinterval() != KEEP_SECONDS:
-                raise Computing("switch_interval", "the process changed it meanwhile")
+                raise NotIdleError("switch_interval", "the process changed it meanwhile")
             yield time.monotonic() + KEEP_SECONDS
     finally:
         restore_interval()
@@ -235,7 +235,7 @@ def _frames_without(skip: "set[int]") -> Frames:
 def _thread_name(ident: int) -> str:
     if ident == agent_thread.ident:
         return agent_thread.NAME  # seen by %mpsbar free
-    # Not enumerate(): it takes a lock that main may hold when this interrupts it.
+    # Not enumerate(): it takes a lock that main may have taken when this interrupts it.
     thread = threading._active.get(ident)  # type: ignore[attr-defined]
     # Not thread.name: a subclass may have made it its own code.
     name = vars(thread).get("_name") if thread is not None else None

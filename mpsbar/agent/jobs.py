@@ -1,4 +1,4 @@
-"""The jobs under way, free, tensors and limit: one runs at a time, and several may wait for it."""
+"""The queue of jobs (free, tensors, limit): one runs at a time, equal requests share its answer."""
 
 import time
 from typing import Any, Optional
@@ -13,7 +13,7 @@ MAX_JOBS = 8  # each limit that is asked for is a job of its own
 
 
 class Job:
-    """A free, tensors or limit under way, and who waits for its answer."""
+    """A job under way, and the requesters that wait for its answer."""
 
     def __init__(self, identity: methods.JobIdentity, work: Any) -> None:
         self.identity = identity
@@ -23,7 +23,7 @@ class Job:
 
 
 class JobQueue:
-    """Begins jobs, steps the first of them, and keeps a Free that waits for its moment."""
+    """Begins jobs, steps the first of them, and tries the pending Free."""
 
     def __init__(self, pause: CollectorPause) -> None:
         self._pause = pause
@@ -57,9 +57,9 @@ class JobQueue:
         return None
 
     def step(self) -> "Optional[tuple[list[Any], Message]]":
-        """Goes on with the first: two at a time could be in each other's way on main.
+        """Steps the first job only: two at a time could disturb each other on the main thread.
 
-        Returns who asked for it and the answer, once it has ended.
+        Returns its requesters and the answer, once it has ended.
         """
         job = self._jobs[0]
         try:
@@ -81,12 +81,12 @@ class JobQueue:
         if pending is None or now < pending.next_try or self._jobs:
             return
         if self._pace.is_resting(now):
-            return  # it is tried after the rest: who asks again and again is no exception
+            return  # tried after the rest, also for a client that keeps asking
         seconds = pending.begin_try(now)
         self._jobs.append(Job(("free", None), methods.start_attempt(pending, seconds, self._pause)))
 
     def _prepare_free(self, params: Message) -> None:
-        """Keeps a Free that may wait. Any other makes an attempt under way one that must answer."""
+        """Stores a Free that may wait; any other makes an attempt under way answer at its end."""
         if params.get("when_possible") is True:
             methods.start_pending_free(params)
             self.try_pending_free(time.monotonic())
@@ -104,7 +104,7 @@ class JobQueue:
 
 
 def _during_rest(answer: Message) -> Message:
-    """Returns the last answer to a request for a Free that may wait: it waits, or was just done."""
+    """Returns the last answer for a Free that may wait, with the pending Free if there is one."""
     pending = pending_free.find_pending()
     if pending is None or answer["state"] != "busy":
         pending_free.drop_pending()

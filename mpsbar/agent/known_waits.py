@@ -89,11 +89,12 @@ def is_wrapper(code: CodeType) -> bool:
 
 
 def _find_inner_code(module: str, path: str, *inner: str) -> Optional[CodeType]:
-    """Returns the code of a function, or of one that is made inside it."""
+    """Returns the code of a function, or of a function that is defined inside it."""
     code = find_code(module, path)
     for name in inner:
         constants: tuple[Any, ...] = code.co_consts if code is not None else ()
         code = next(
-            (each for each in constants if type(each) is CodeType and each.co_name == name), None
+            (value for value in constants if type(value) is CodeType and value.co_name == name),
+            None,
         )
     return code

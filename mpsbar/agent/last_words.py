@@ -1,6 +1,6 @@
-"""When Python ends by itself, leaves a small record of how: `mpsbar why` and the monitor read it.
+"""Writes a small record of how Python exited, which `mpsbar why` and the monitor read.
 
-Written in an atexit callback, so a process that is killed leaves none, which is evidence too.
+It is written in an atexit callback, so a process that is killed leaves none, which is evidence too.
 No hook of the host is used: Python itself keeps an unhandled exception in sys.last_value.
 """
 
@@ -52,10 +52,10 @@ def is_on() -> bool:
     )  # fmt: skip
 
 
-def leave(directory: str, hello: "Callable[[], dict[str, Any]]") -> bool:
-    """Writes the record below the run directory. Never raises, never prints, never waits.
+def write_record(directory: str, hello: "Callable[[], dict[str, Any]]") -> bool:
+    """Writes the record into a folder of the run directory. Never raises, prints or waits.
 
-    `hello` says who this process is. Returns False where no descriptor was free for it.
+    `hello` describes this process. Returns False if no descriptor was free for the file.
     """
     try:
         if is_on() and not os.path.lexists(os.path.join(directory, NO_LAST_WORDS)):

@@ -1,4 +1,4 @@
-"""The one agent of this process: attached once, gone after fork, quiet at exit."""
+"""Starts this process's agent once, removes it in a forked child, stops it at exit."""
 
 import atexit
 import os
@@ -17,7 +17,7 @@ from .server import Agent
 # Another thread's attach() takes milliseconds.
 ATTACH_SECONDS = 5.0
 
-# (module, attribute path) of what forks only to run another program at once.
+# (module, attribute path) of functions that fork only to run another program at once.
 _STARTERS_OF_PROGRAMS = (
     ("subprocess", "Popen._execute_child"),  # with preexec_fn
     ("pty", "spawn"),
@@ -57,7 +57,7 @@ def attach(quiet: bool = False) -> bool:
 
 
 def attach_by_hook(quiet: bool) -> bool:
-    """Does the same where the code did not ask: forked children attach by themselves."""
+    """Attaches a process whose code did not ask for it; so do its forked children from then on."""
     global _by_hook
     _by_hook = True
     is_new = attach(quiet)
@@ -125,11 +125,11 @@ def _at_exit() -> None:
         return
     folder = os.path.dirname(_agent.path)
     # Before the socket goes: a monitor that misses it looks for them.
-    is_left = last_words.leave(folder, methods.hello)
+    is_written = last_words.write_record(folder, methods.hello)
     _agent.stop()
-    if not is_left and not _agent.is_alive():
+    if not is_written and not _agent.is_alive():
         _agent.close()
-        last_words.leave(folder, methods.hello)
+        last_words.write_record(folder, methods.hello)
 
 
 def _after_fork() -> None:

@@ -4,11 +4,11 @@ import os
 import time
 from typing import Any, Callable, Optional
 
-from .all_backends import BACKENDS
 from .backends import IN_USE, NOT_INITIALISED, NOT_KNOWN
 from .conventions import LIMIT_VARIABLE, MAX_LIMIT, MIN_LIMIT
 from .frameworks import FRAMEWORKS
 from .gc_pause import CollectorPause, call_directly
+from .import_backends import BACKENDS
 from .main_thread import MainThreadJob
 from .protocol import JobAnswer
 

@@ -19,8 +19,8 @@ from . import gil_io, host_frames, host_settings, idle_check, known_waits
 from .agent_thread import get_ident
 from .gc_pause import JOB, CollectorPause, end_job
 from .host_exceptions import raised_by_us
-from .idle_check import Computing
-from .pending_call import CALL_SECONDS, PendingCall, call_when_left, drop_left_over, main_call
+from .idle_check import NotIdleError
+from .pending_call import CALL_SECONDS, PendingCall, call_on_return, drop_left_over, main_call
 
 # A refused attempt costs main a few microseconds (with other threads some ms): not more often.
 _RETRY_SECONDS = 0.002
@@ -43,7 +43,7 @@ Work = Callable[[], None]
 
 
 class MainState:
-    """Says what the main thread does, as plain values: a frame must not be kept."""
+    """What the main thread does, as plain values: a frame must not be kept."""
 
     __slots__ = ("in_our_call", "in_torch", "is_waiting", "loop", "where")
 
@@ -87,7 +87,7 @@ class MainThreadJob:
         self._call_pending_since: Optional[float] = None
         self._loop_woken = False  # since the last pending call
         self._loops: list[Any] = []  # the host's event loop, whose run may end while we wake it
-        self._leaving: Any = None  # schedules a pending call when main leaves torch
+        self._exit_hook: Any = None  # schedules a pending call when main returns from torch
         self._pid = os.getpid()
         self._agent = get_ident()
         self._main = main_ident()
@@ -95,11 +95,11 @@ class MainThreadJob:
         self._folder = known_waits.torch_folder()
         self.only_on_main = False
         self.on_main = False
-        self.gil_until = 0.0  # the GIL, once `work` runs; by time.monotonic()
+        self.gil_until = 0.0  # how long the GIL is kept, once `work` runs; by time.monotonic()
         self.finished = False
         # Texts and not exceptions: those would keep the host's frames and their tensors alive.
         self.failure: Optional[str] = None
-        self.refused: Optional[Computing] = None  # the last reason; final when given up
+        self.refused: Optional[NotIdleError] = None  # the last reason; final when given up
         self.given_up = False
 
     # ------------------------------------------------------------ the agent's thread
@@ -116,7 +116,7 @@ class MainThreadJob:
         if self.finished or self.given_up:
             return True
         if self._claim.locked():
-            self._notice_loss()  # else running: answered when it ends, however late
+            self._check_interrupted()  # else running: answered when it ends, however late
         elif now > self._deadline:
             self._give_up()
         elif now >= self._next_read:
@@ -134,7 +134,7 @@ class MainThreadJob:
 
     @property
     def main_was_waiting(self) -> bool:
-        """Whether main stood in a wait, and so ran nothing of this; once the job is over."""
+        """Returns, once the job is over, whether main stood in a wait, and so ran nothing of it."""
         if self.given_up:
             return self.refused is not None and self.refused.code == "main_waiting"
         return not self.on_main
@@ -144,15 +144,17 @@ class MainThreadJob:
         self._deadline = 0.0
 
     def clean_up(self) -> None:
-        """Restores the host after the end: an exception in main may have cut that short, here none
-        can.
+        """Restores the host after the end of the job.
+
+        On main an exception may have cut that short; on this thread none can.
         """
         main_call.cancel()
         host_settings.restore_interval()
         idle_check.forget_call_sites()
-        self._leaving = None
+        self._exit_hook = None
         restore_host()
-        # The methods of who made this job: a cycle would be garbage for the host's collector.
+        # Drop the caller's bound methods: they form a cycle, which only the host's collector would
+        # free.
         self._prepare, self._work = _ignore, None
 
     def _read_main(self, with_loop: bool = False) -> MainState:
@@ -168,7 +170,7 @@ class MainThreadJob:
                 is_waiting=idle_check.at_classic_prompt(frame)
                 or idle_check.is_waiting(stack, self._waits, self._main),
                 in_torch=host_frames.is_below(frame, self._folder),
-                in_our_call=any(each.f_code is ours for each in stack),
+                in_our_call=any(frame.f_code is ours for frame in stack),
                 where=host_frames.describe_frame(frame),
             )
             if with_loop:
@@ -182,14 +184,14 @@ class MainThreadJob:
     def _trigger(self, main: MainState, now: float) -> None:
         can_run_here = main.is_waiting and not main.in_torch and main.loop is None
         if not self._alone and self._work is not None and now > self._off_main_from:
-            can_run_here = True  # beside whatever main does: keep_gil holds it for that moment
+            can_run_here = True  # beside whatever main does: without the GIL it stands still
         if self.only_on_main:
             can_run_here = False
         if can_run_here and self._try_off_main():
             return
-        is_outside = not main.in_torch and self._leaving is not None
+        is_outside = not main.in_torch and self._exit_hook is not None
         if now >= self._rests_until and (now >= self._next_call or is_outside):
-            self._leaving, self._loop_woken = None, False
+            self._exit_hook, self._loop_woken = None, False
             if self._call_pending_since is None:  # before: on main it comes at once
                 self._call_pending_since = now
             self._next_call = now + CALL_SECONDS if main_call.schedule(self) else 0.0
@@ -211,16 +213,16 @@ class MainThreadJob:
             return True
         try:
             self._run({self._agent}, on_main=False)
-        except Computing as reason:
+        except NotIdleError as reason:
             self._refuse(reason)
             return False
         except Exception as error:  # noqa: BLE001 - sent to the client, never raised in the host
             self.failure, self.finished = str(error)[:300], True
         return True
 
-    def _notice_loss(self) -> None:
-        """Notices that two exceptions of the host in a row threw main out of our code, the claim
-        taken.
+    def _check_interrupted(self) -> None:
+        """Ends the job if the host's exceptions interrupted it on main twice and the claim is still
+        locked.
         """
         attempts = self._attempts
         main = self._read_main()
@@ -233,24 +235,24 @@ class MainThreadJob:
             self.refused = self._find_reason()
             self.given_up = True
 
-    def _find_reason(self) -> Computing:
+    def _find_reason(self) -> NotIdleError:
         """Says why it was not done: what makes it impossible, an attempt's refusal, or where main
         is.
         """
         if self._alone:
             try:
                 idle_check.check_interpreter()
-            except Computing as reason:
+            except NotIdleError as reason:
                 return reason.with_traceback(None)
-        found = self.refused
-        if found is not None and found.code in _LASTING:
-            return found
-        if found is not None and found.code not in _ABOUT_MAIN and not self._main_is_away():
-            return found
+        refused = self.refused
+        if refused is not None and refused.code in _LASTING:
+            return refused
+        if refused is not None and refused.code not in _ABOUT_MAIN and not self._main_is_away():
+            return refused
         main = self._read_main()
         if main.in_torch:
-            return Computing("main_computing", main.where)
-        return Computing("main_waiting" if main.is_waiting else "main_unproven", main.where)
+            return NotIdleError("main_computing", main.where)
+        return NotIdleError("main_waiting" if main.is_waiting else "main_unproven", main.where)
 
     def _main_is_away(self) -> bool:
         """Returns whether main has not run for long: what an attempt found then is out of date."""
@@ -280,29 +282,28 @@ class MainThreadJob:
         inside = host_frames.outermost_torch_frame(frame, self._folder)
         if inside is not None and self._alone:
             where = host_frames.describe_frame(inside.f_back or frame)
-            self.refused = Computing("main_computing", where)
-            if (
-                self._leaving is None or self._leaving() is None
-            ):  # else it waits for this very frame
-                self._leaving = call_when_left(inside)
-            if self._leaving is not None:
+            self.refused = NotIdleError("main_computing", where)
+            # Else it waits for this very frame.
+            if self._exit_hook is None or self._exit_hook() is None:
+                self._exit_hook = call_on_return(inside)
+            if self._exit_hook is not None:
                 self._next_call = now + CALL_SECONDS
             return
         try:
             idle_check.check_recursion()
-        except Computing as reason:
+        except NotIdleError as reason:
             self.refused = reason.with_traceback(None)
             return
         self._attempts += 1
         if self._claim.acquire(blocking=False):
             try:
                 self._run({self._agent, self._main}, on_main=True)
-            except Computing as reason:
+            except NotIdleError as reason:
                 self._refuse(reason)
 
     # ------------------------------------------------------------------------- both
     def _run(self, skip: "set[int]", on_main: bool) -> None:
-        """Proves, prepares, proves again with the GIL kept, works."""
+        """Checks the other threads, prepares, checks again with the GIL kept, does the work."""
         host_frames.drop_frames(self._prove(skip))
         self.on_main = on_main
         if not self._prepared:
@@ -325,16 +326,16 @@ class MainThreadJob:
             finally:
                 host_frames.drop_frames(proven)
             if time.monotonic() > gil_until - host_settings.KEEP_SECONDS / 2:
-                raise Computing("slow", "the machine was too busy to be sure")
+                raise NotIdleError("slow", "the machine was too busy to be sure")
             self.gil_until = gil_until
             work()
 
     def _prove(
         self, skip: "set[int]", in_c: "Optional[dict[int, CodeType]]" = None
     ) -> host_frames.Frames:
-        """Returns where the others stand; raises Computing unless no thread can be inside an op."""
+        """Returns the other threads' frames; raises NotIdleError if one may be inside an op."""
         if os.getpid() != self._pid:
-            raise Computing("forked", "this is a child of the process")
+            raise NotIdleError("forked", "this is a child of the process")
         if not self._alone:
             return {}
         frames = idle_check.check_others(self._waits, skip, self._folder, in_c)
@@ -346,7 +347,7 @@ class MainThreadJob:
                 raise
         return frames
 
-    def _refuse(self, reason: Computing) -> None:
+    def _refuse(self, reason: NotIdleError) -> None:
         self.refused = reason.with_traceback(None)
         self._next_read = self._next_call = time.monotonic() + _RETRY_AFTER_PROOF_SECONDS
         self._claim.release()
@@ -411,7 +412,7 @@ def main_ident() -> int:
 
 
 def _end_of_rest(began: float, most: float) -> float:
-    """Returns until when the host is left alone after what began then and has just ended."""
+    """Returns when the next attempt may start, after one that began at `began` and just ended."""
     now = time.monotonic()
     return now + min(_REST_FACTOR * (now - began), most)
 

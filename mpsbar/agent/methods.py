@@ -6,11 +6,11 @@ import sys
 from typing import Any, Optional
 
 from . import __version__, last_words, protocol
-from .all_backends import BACKENDS
 from .backends import IN_USE, loaded
 from .frameworks import FRAMEWORKS
 from .free import FreeJob, read_last_free, remember
 from .gc_pause import CollectorPause
+from .import_backends import BACKENDS
 from .limit import LimitJob, parse_limit
 from .notebook import find_name
 from .pending_free import MAX_SECONDS, SECONDS, PendingFree, describe_pending, start_pending
@@ -124,12 +124,12 @@ def _count_fallbacks() -> "Optional[int]":
 
 
 def _versions() -> "dict[str, str]":
-    found = {}
+    versions = {}
     for framework in FRAMEWORKS:
         version = getattr(loaded(framework.module), "__version__", None)
         if version is not None:
-            found[framework.name] = str(version)[:40]
-    return found
+            versions[framework.name] = str(version)[:40]
+    return versions
 
 
 def _seconds(params: Message, usual: float, most: float = 60.0) -> float:

@@ -261,7 +261,7 @@ def _kernel() -> Optional[Any]:
 
 
 def _say(text: str) -> None:
-    """Prints, also where stdout has no more than ASCII (LC_ALL=C)."""
+    """Prints a text, also where stdout has no more than ASCII (LC_ALL=C)."""
     try:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except (UnicodeError, LookupError):

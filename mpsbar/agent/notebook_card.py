@@ -91,10 +91,10 @@ def read_counters() -> "tuple[Optional[int], Optional[int]]":
     from .memory import read_memory
 
     try:
-        found = read_memory()
+        memory = read_memory()
     except Exception:  # noqa: BLE001 - as above
         return None, None
-    return found.get("allocated"), found.get("peak")
+    return memory.get("allocated"), memory.get("peak")
 
 
 def describe_cell(

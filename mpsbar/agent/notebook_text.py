@@ -21,7 +21,7 @@ def describe_memory(backends: "dict[str, Message]") -> str:
     columns = [
         counter
         for counter in SHOWN
-        if counter.is_sum or any(counter.compute(each) is not None for each in used)
+        if counter.is_sum or any(counter.compute(backend) is not None for backend in used)
     ]
     rows = [[_("device"), *(_(counter.name) for counter in columns)]] if used else []
     rows += [[name, *_cells(backend, columns)] for name, backend in backends.items()]
@@ -65,7 +65,7 @@ def _align(rows: "list[list[str]]") -> str:
     lines = []
     for name, *cells in rows:
         is_row = len(cells) > 1
-        right = [pad(each, n, to_right=True) for each, n in zip(cells, widths[1:])]
+        right = [pad(cell, width, to_right=True) for cell, width in zip(cells, widths[1:])]
         lines.append("  ".join([pad(name, widths[0]), *(right if is_row else cells)]))
     return "\n".join(lines)
 
@@ -107,7 +107,7 @@ def _how_it_ended(report: JobAnswer, still_cached: int) -> str:
         if report["freed"]:
             return words + _("; freed only {size}").format(size=size(report["freed"]))
         return words + _("; nothing was freed")
-    errors = [each["error"] for each in report["backends"].values() if each.get("error")]
+    errors = [outcome["error"] for outcome in report["backends"].values() if outcome.get("error")]
     if errors:
         return _("failed: {error}").format(error=errors[0])
     words = _("freed {size} in {time}").format(
@@ -130,8 +130,8 @@ def say_why(reason: JobAnswer) -> str:
 
 
 def add_up_cached(backends: "dict[str, Message]") -> int:
-    found = [find_cached(each) for each in backends.values() if is_used(each)]
-    return sum(cached or 0 for cached, bound in found if not bound)
+    caches = [find_cached(backend) for backend in backends.values() if is_used(backend)]
+    return sum(cached or 0 for cached, bound in caches if not bound)
 
 
 def _not_collected(report: JobAnswer) -> "list[str]":

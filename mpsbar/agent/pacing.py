@@ -30,7 +30,7 @@ class Allowance:
 
 
 class JobPace:
-    """When a job may run again, of whatever kind, and what the last one answered."""
+    """Decides when the next job may run, and keeps the answer of the last."""
 
     def __init__(self) -> None:
         self._allowance = Allowance(1.0 / REST_FACTOR, PAUSES_AT_ONCE_SECONDS)

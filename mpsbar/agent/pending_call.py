@@ -107,7 +107,7 @@ def drop_left_over() -> None:
         main_call.schedule(main_call._job)
 
 
-def call_when_left(frame: FrameType) -> Any:
+def call_on_return(frame: FrameType) -> Any:
     """Returns what to keep so that the call is scheduled when `frame` returns, at no cost until
     then.
 

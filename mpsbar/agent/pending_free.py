@@ -1,6 +1,7 @@
-"""A Free that stays with the agent until a safe moment comes: one for a process, for some minutes.
+"""A pending Free, at most one per process: kept for some minutes until a safe moment comes.
 
-It is tried for some seconds, then rests: a host that computes must not be asked without end.
+Each attempt lasts a few seconds and is followed by a pause, because a busy host must not be asked
+continuously.
 """
 
 import os
@@ -29,7 +30,7 @@ class PendingFree:
         self.reason: Optional[JobAnswer] = None  # why the last attempt did nothing
 
     def begin_try(self, now: float) -> float:
-        """Returns how long this attempt may wait."""
+        """Begins an attempt, and returns how many seconds it may take."""
         self.tries += 1
         self.next_try = now + TRY_SECONDS + REST_SECONDS
         return max(0.1, min(TRY_SECONDS, self.until - now))
@@ -55,7 +56,7 @@ def find_pending() -> Optional[PendingFree]:
 
 
 def start_pending(gpu_client: Optional[bool], seconds: float) -> PendingFree:
-    """Lets a Free wait for a safe moment; if one already waits, only its deadline changes."""
+    """Stores a Free that waits for a safe moment; if one waits already, changes its deadline."""
     global _current  # noqa: PLW0603 - there is one in a process
     pending = find_pending()
     if pending is None:

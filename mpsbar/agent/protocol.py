@@ -1,4 +1,4 @@
-"""The wire: JSON-RPC 2.0 without batches, one message a line. Pure."""
+"""The agent's protocol: JSON-RPC 2.0 without batches, one message per line. Pure."""
 
 import json
 from typing import Any, Optional
@@ -36,7 +36,7 @@ class ProtocolError(Exception):
         self.code = code
 
 
-class LineTooLong(ProtocolError):
+class LineTooLongError(ProtocolError):
     """No line end within MAX_LINE: nothing that follows can be trusted."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class LineTooLong(ProtocolError):
 def encode(message: Message) -> bytes:
     line = _ENCODER.encode(message).encode() + b"\n"
     if len(line) > MAX_LINE:
-        raise LineTooLong
+        raise LineTooLongError
     return line
 
 
@@ -99,5 +99,5 @@ def split_lines(buffer: bytearray) -> "list[bytes]":
     lines = bytes(buffer[:end]).split(b"\n")[:-1]
     del buffer[:end]
     if len(buffer) > MAX_LINE or any(len(line) >= MAX_LINE for line in lines):
-        raise LineTooLong
+        raise LineTooLongError
     return lines

@@ -70,7 +70,7 @@ class Agent:
         self._next_check = time.monotonic() + CHECK_SECONDS
         self._rounds = Allowance(ROUNDS_PER_SECOND, ROUNDS_AT_ONCE)
         self._work = Allowance(1.0 / REST_FACTOR, WORK_AT_ONCE_SECONDS)
-        self._hears_from = 0.0  # until then clients wait
+        self._clients_wait_until = 0.0  # until then clients wait
         self._answered = False  # in this round, somebody
         self._woken = 0.0
         self._thread = AgentThread(self._run)
@@ -159,9 +159,9 @@ class Agent:
     def _wait(self) -> "list[Connection]":
         """Returns the connections that are ready; the listener is the first entry of the poll."""
         now = time.monotonic()
-        if now < self._hears_from:
+        if now < self._clients_wait_until:
             _watch(self._polled[0], -1, 0)
-            left = self._hears_from - now
+            left = self._clients_wait_until - now
             self._sleep(left if self._jobs.is_empty() else min(left, STEP_SECONDS))
             return []
         seconds = self._next_time() - now if self._jobs.is_empty() else STEP_SECONDS
@@ -180,11 +180,11 @@ class Agent:
         self._woken = time.monotonic()
         if count <= 0:
             _watch(self._polled[0], -1, 0)
-            return [each for each in connections if each.lines]
+            return [connection for connection in connections if connection.lines]
         return [
-            each
-            for index, each in enumerate(connections, 1)
-            if each.lines or self._polled[index].found
+            connection
+            for index, connection in enumerate(connections, 1)
+            if connection.lines or self._polled[index].found
         ]
 
     def _next_time(self) -> float:
@@ -199,7 +199,7 @@ class Agent:
     def _pace(self, now: float, worked: float) -> None:
         """Lets requests gather when they come too often or have cost too much."""
         rounds = self._rounds.spend(1.0 if self._answered else QUIET_ROUND, now)
-        self._hears_from = max(rounds, self._work.spend(worked, now))
+        self._clients_wait_until = max(rounds, self._work.spend(worked, now))
 
     def _guard(self, connection: Connection, action: Callable[[Connection], None]) -> None:
         """Does something for a connection; drops it if that fails."""
@@ -227,14 +227,14 @@ class Agent:
             self._add(number, listener.bound)
 
     def _add(self, number: int, path: bytes) -> None:
-        for stale in [each for each in self._connections if each.number == number]:
+        for stale in [known for known in self._connections if known.number == number]:
             self._drop_record(stale)  # the host closed it, and the number came back to us
         if not is_same_user(number):
             gil_io.close_ours(number, path)
             return
         if len(self._connections) >= MAX_CONNECTIONS:
             # Whoever keeps all of them busy must not lock the monitor out.
-            self._drop(min(self._connections, key=lambda each: (each.waiting, each.last_heard)))
+            self._drop(min(self._connections, key=lambda known: (known.waiting, known.last_heard)))
         self._connections.append(Connection(number, path, time.monotonic()))
 
     def _serve(self, connection: Connection) -> None:

@@ -96,8 +96,8 @@ def find_agent(folder: "str | None") -> object:
 
 
 def find_spec(name: str, path: object = None, target: object = None) -> "object | None":
-    """What the .pth calls: Finder.find_spec, unless mpsbar is turned off. `import mpsbar` finds
-    mpsbar itself, older or newer, where it is installed, and else what is enabled."""
+    """Does for the .pth what Finder.find_spec does, unless mpsbar is turned off. `import mpsbar`
+    finds mpsbar itself, older or newer, where it is installed, and else what is enabled."""
     if name == "mpsbar":
         return ask_others(name, path, target) or find_mpsbar(name)
     return None if is_off() else Finder(None).find_spec(name, path, target)

@@ -9,17 +9,18 @@ from operator import itemgetter
 from typing import Any, Optional
 
 from . import host_frames
-from .all_backends import BACKENDS
 from .backends import IN_USE, NOT_INITIALISED, loaded
 from .frameworks import FRAMEWORKS, Framework
 from .gc_pause import CollectorPause
 from .host_exceptions import raised_by_us
+from .import_backends import BACKENDS
 from .main_thread import MainThreadJob
 from .protocol import JobAnswer
 
 DEADLINE_SECONDS = 5.0
 SCAN_SECONDS = 0.2
-# Off main all must be done, and dropped, while no other thread can run: this long before that ends.
+# Off main, counting must finish and drop its objects while the GIL is kept; it stops this many
+# seconds before that ends.
 SPARE_SECONDS = 0.05
 MAX_GROUPS = 50
 
@@ -128,11 +129,15 @@ def _all_of(types: "list[type]") -> "Iterator[list[Any]]":
 
 def _tensor_types() -> "list[type]":
     """Returns the tensor classes of all frameworks here, with every class made from them."""
-    modules = [(loaded(framework.module), framework.tensor) for framework in FRAMEWORKS]
-    found = [getattr(module, name) for module, name in modules if module is not None]
-    for kind in found:  # grows meanwhile
-        found.extend(type.__subclasses__(kind))
-    return found
+    types = [kind for kind in map(_tensor_type, FRAMEWORKS) if kind is not None]
+    for kind in types:  # grows meanwhile
+        types.extend(type.__subclasses__(kind))
+    return types
+
+
+def _tensor_type(framework: Framework) -> "Optional[type]":
+    module = loaded(framework.tensor_module)
+    return None if module is None else getattr(module, framework.tensor)
 
 
 def _describer(kind: type) -> Any:
@@ -142,12 +147,12 @@ def _describer(kind: type) -> Any:
     Never isinstance: it asks the object for its __class__, which may be foreign code.
     """
     for framework in FRAMEWORKS:
-        module = loaded(framework.module)
-        if module is None or not issubclass(kind, getattr(module, framework.tensor)):
+        base = _tensor_type(framework)
+        if base is None or not issubclass(kind, base):
             continue
         if framework.name != "torch":
             return lambda array: _describe_array(framework, array)
-        own = kind.__mro__[: kind.__mro__.index(module.Tensor)]
+        own = kind.__mro__[: kind.__mro__.index(base)]
         # A wrapper (fake, distributed, functional) names bytes that it does not hold.
         wraps = any("__torch_dispatch__" in vars(base) for base in own)
         return None if wraps else _describe_torch
@@ -180,17 +185,17 @@ def _describe_torch(tensor: Any) -> "Optional[tuple[Key, tuple[str, int], int]]"
 
 
 def _describe_array(framework: Framework, array: Any) -> "tuple[Key, tuple[str, int], int]":
-    """Does the same for a framework whose arrays have no storage of their own to ask for."""
+    """Returns the same for a framework whose arrays share no storage that could be asked for."""
     device = framework.allocators[0].name
     shape = "x".join(map(str, array.shape)) or "scalar"
     dtype = str(array.dtype).replace(f"{framework.module}.", "")
     return (device, dtype, shape), (device, id(array)), array.nbytes
 
 
-def _add(groups: "dict[Key, list[int]]", seen: "set[tuple[str, int]]", found: Any) -> None:
-    if found is None:
+def _add(groups: "dict[Key, list[int]]", seen: "set[tuple[str, int]]", description: Any) -> None:
+    if description is None:
         return
-    key, identity, size = found
+    key, identity, size = description
     group = groups.setdefault(key, [0, 0])
     group[0] += 1
     if identity not in seen:  # views share their storage: its bytes count once

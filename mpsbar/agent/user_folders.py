@@ -28,12 +28,12 @@ def find_run_folders() -> "list[str]":
     override = os.environ.get("MPSBAR_RUN_DIR")
     if override:
         return [os.path.abspath(override)]
-    found = []
+    folders = []
     home = _home()
     if home:
-        found.append(os.path.join(home, *_below_home("run")))
-    found.append(f"{_shared_temporary()}/mpsbar-{os.geteuid()}")
-    return found
+        folders.append(os.path.join(home, *_below_home("run")))
+    folders.append(f"{_shared_temporary()}/mpsbar-{os.geteuid()}")
+    return folders
 
 
 def prepare(directory: str) -> None:
@@ -55,13 +55,13 @@ def make_folders(folder: str) -> None:
     while not os.path.lexists(folder):
         missing.append(folder)
         folder = os.path.dirname(folder)
-    for each in reversed(missing):
+    for path in reversed(missing):
         try:
-            os.mkdir(each, 0o700)
+            os.mkdir(path, 0o700)
         except FileExistsError:
             continue  # somebody else was faster
-        if os.lstat(each).st_mode & 0o700 != 0o700:
-            os.chmod(each, 0o700)  # the umask took this user's own rights away
+        if os.lstat(path).st_mode & 0o700 != 0o700:
+            os.chmod(path, 0o700)  # the umask took this user's own rights away
 
 
 def check(directory: str) -> None:
@@ -90,24 +90,24 @@ def list_sockets(directories: "Optional[list[str]]" = None) -> "list[tuple[int, 
     """Returns (pid, path) of every socket file; a directory that is not safely ours is not looked
     at.
     """
-    found = []
+    sockets = []
     for directory in find_run_folders() if directories is None else directories:
         try:
-            found += list_directory(directory)
+            sockets += list_directory(directory)
         except OSError:
             continue
-    return sorted(found)
+    return sorted(sockets)
 
 
 def list_directory(directory: str) -> "list[tuple[int, str]]":
     """Does the same for one directory; OSError if it is not safely ours or cannot be listed now."""
     check(directory)
-    found = []
+    sockets = []
     for name in os.listdir(directory):
         match = re.fullmatch(r"([1-9]\d{0,9})\.sock", name)
         if match and int(match.group(1)) <= MAX_PID:
-            found.append((int(match.group(1)), os.path.join(directory, name)))
-    return found
+            sockets.append((int(match.group(1)), os.path.join(directory, name)))
+    return sockets
 
 
 def results_folder() -> "Optional[str]":

@@ -23,13 +23,13 @@ _REASONS = {
 
 
 def say_why_busy(code: Optional[str], where: Optional[str]) -> str:
-    """Says why no safe moment was found: another thread is computing (train.py:7 in step)."""
+    """Returns why no safe moment was found: another thread is computing (train.py:7 in step)."""
     words = _(_REASONS[code]) if code in _REASONS else _("no safe moment was found")
     return f"{words} ({where})" if where else words
 
 
 def size(count: Optional[int]) -> str:
-    """Bytes as Activity Monitor words them: 1024 to the next unit, three figures at most."""
+    """Returns a size as Activity Monitor shows it: 1024 to the next unit, three figures at most."""
     if count is None:
         return UNKNOWN
     value, unit = float(count), 0
@@ -41,7 +41,7 @@ def size(count: Optional[int]) -> str:
 
 
 def duration(seconds: Optional[float]) -> str:
-    """40 ms, 3.2 s, 45 s, 5 min, 3 h."""
+    """Returns a duration, such as 40 ms, 3.2 s, 45 s, 5 min or 3 h."""
     if seconds is None:
         return UNKNOWN
     if seconds < 0.9995:
@@ -54,7 +54,7 @@ def duration(seconds: Optional[float]) -> str:
 
 
 def say_fraction(fraction: Optional[float]) -> str:
-    """62%, rounded as tqdm and rich do; but never 100% before the end."""
+    """Returns a percentage, such as 62%, rounded as tqdm and rich do; never 100% before the end."""
     if fraction is None:
         return UNKNOWN
     return f"{100 if fraction >= 1 else min(99, round(fraction * 100))}%"
@@ -69,7 +69,7 @@ def say_left(seconds: Optional[float]) -> str:
 
 
 def say_speed(rate: float, unit: str) -> str:
-    """3.1 it/s; where one takes longer than a second 2.5 s/it, as tqdm has it."""
+    """Returns a speed such as 3.1 it/s; 2.5 s/it, as tqdm, where one takes longer than a second."""
     unit = unit or "it"
     if rate >= 1 or not rate:
         return f"{say_rate(rate)} {unit}/s"

@@ -120,7 +120,7 @@ def _list() -> int:
 def refresh_agent(python: str) -> str:
     """Replace a copy of an older agent by this version's; returns what is there now, in words."""
     from mpsbar.workers.enable import enable, read_version
-    from mpsbar.workers.environments import EnvironmentProblem, read_environment
+    from mpsbar.workers.environments import UnusablePythonError, read_environment
 
     try:
         environment = read_environment(python)
@@ -130,5 +130,5 @@ def refresh_agent(python: str) -> str:
         if not enable(environment):
             return _("agent {version}").format(version=version)
         return _("agent {version}, refreshed (was {old})").format(version=__version__, old=version)
-    except EnvironmentProblem as problem:
+    except UnusablePythonError as problem:
         return _("unusable: {problem}").format(problem=problem)

@@ -215,7 +215,7 @@ def judge_command(end: CommandEnd, computer: Computer, collector: Collector) -> 
     known = EndEvidence(
         status=parse_wait_status(end.status),
         is_connected=end.pid in usage.workers,
-        leaves_words=end.pid in usage.leaving,
+        writes_exit_record=end.pid in usage.leaving,
         words=find_last_words(end.pid, end.began),
         peak=_find_peak(end, usage),
         torch=usage.torch,

@@ -66,7 +66,7 @@ class Collector:
             self.conditions.note_reset(snapshot)
             self.reports.refresh()
             usage.workers |= {worker.pid for worker in workers}
-            usage.leaving |= {worker.pid for worker in workers if worker.leaves_words}
+            usage.leaving |= {worker.pid for worker in workers if worker.writes_exit_record}
             for name in ("allocated", "driver", "cached"):
                 read = attrgetter(name)
                 usage.note(name, sum_known(worker.total(read) for worker in workers))

@@ -84,7 +84,7 @@ def run_menubar(options: argparse.Namespace) -> int:
 def _refresh_agents(log: Logger) -> None:
     """Environments enabled by an older mpsbar get this one's agent, from their next start on."""
     from mpsbar.workers import enable
-    from mpsbar.workers.environments import EnvironmentProblem, read_enabled
+    from mpsbar.workers.environments import UnusablePythonError, read_enabled
 
     for python in read_enabled():
         environment = enable.find_enabled(python)
@@ -94,5 +94,5 @@ def _refresh_agents(log: Logger) -> None:
         try:
             is_new = enable.enable(environment)
             log.info("enabled: %s: agent %s%s", python, __version__, ", updated" if is_new else "")
-        except EnvironmentProblem as problem:
+        except UnusablePythonError as problem:
             log.warning("enabled: %s: %s", python, problem)

@@ -1,1 +1,1 @@
-"""What we know: values and pure rules; bytes and seconds, None for what could not be read."""
+"""The data model and its pure rules. Sizes are bytes, times are seconds, None is unknown."""

@@ -151,7 +151,7 @@ class StartAtLogin:
 
 
 class Command(Enum):
-    """What needs no more to be said: there is one of each."""
+    """Actions without parameters."""
 
     ASK_PYTHON = auto()  # let the person name an interpreter to connect
     CANCEL_PROBE = auto()  # end a running probe; what it has measured is kept
@@ -203,7 +203,7 @@ class Freed:
 
     @property
     def may_come_later(self) -> bool:
-        """Returns whether it was busy, and a Free that waits may find a safe moment."""
+        """Returns whether it was busy, and a Free that waits may still find a safe moment."""
         return self.state == "busy" and self.reason not in NEVER_FREED
 
 

@@ -39,7 +39,7 @@ class ExportState:
 
 
 def parse_address(text: str) -> Address:
-    """HOST:PORT with a numeric host or localhost; UserError says what is wrong."""
+    """Parses HOST:PORT with a numeric host or localhost; UserError says what is wrong."""
     import ipaddress
 
     host, colon, port = text.strip().rpartition(":")

@@ -15,7 +15,7 @@ from mpsbar.core.torch_facts import (
     parse_release,
 )
 from mpsbar.core.trends import metal_held
-from mpsbar.core.verdicts import EndVerdict
+from mpsbar.core.verdicts import END_KINDS, EndVerdict
 
 MAX_ADVICE = 5
 _SHORT_OF_MEMORY = {
@@ -32,7 +32,10 @@ _BUSY_PERCENT = 90  # of the GPU
 def advise(
     snapshot: Snapshot, health: Health, failed_dtypes: Mapping[str, int] | None = None
 ) -> tuple[Advice, ...]:
-    """`failed_dtypes`: the number of operations in which each dtype failed or was wrong."""
+    """Returns the next steps, the most useful first.
+
+    `failed_dtypes`: the number of operations in which each dtype failed or was wrong.
+    """
     data = _AdviceInput(snapshot, health, failed_dtypes or {})
     steps: tuple[Callable[[_AdviceInput], Iterator[Advice]], ...] = (
         _free, _shrink, _float32, _newer_torch, _trace_leak, _fallback, _connect, _other_framework,
@@ -68,24 +71,10 @@ class _AdviceInput:
 
 
 def advise_end(verdict: EndVerdict, pid: int | None) -> tuple[Advice, ...]:
-    """What to do after a process ended so."""
-    text = str(verdict.values.get("text", ""))
-    is_mps = "MPS backend" in text
-    codes: dict[str, tuple[str, ...]] = {
-        "out_of_memory": ("smaller_batch", "shorter_input", *(("watermark",) if is_mps else ())),
-        "killed_for_memory": ("smaller_batch", "watermark_lower", "watch_memory"),
-        "killed": ("watch_memory",),
-        "metal_timeout": ("shorter_kernels", "relax_timeout"),
-        "interactivity": ("display_asleep", "shorter_kernels"),
-        "submissions_ignored": ("restart_process",),
-        "gpu_reset": ("redo_results", "relax_timeout"),
-        "gpu_fault": ("newer_framework", "report_bug"),
-        "crashed": ("fault_handler", "newer_framework", *_advise_crash(verdict)),
-        "exception": _advise_exception(text),
-        "panic": ("newer_macos", "smaller_batch"),
-    }
+    """Returns what to do after a process ended so."""
     values: dict[str, Value] = {"signal": verdict.values.get("signal")}
-    steps = [Advice(code, values, pid) for code in codes.get(verdict.code, ())]
+    codes = (*END_KINDS[verdict.code].advice, *_advise_by_evidence(verdict))
+    steps = [Advice(code, values, pid) for code in codes]
     torch = str(verdict.values.get("torch", ""))
     release = parse_release(torch)
     if release is not None and release < RAISES_ON_MPS:
@@ -93,8 +82,18 @@ def advise_end(verdict: EndVerdict, pid: int | None) -> tuple[Advice, ...]:
     return tuple(steps[:MAX_ADVICE])
 
 
+def _advise_by_evidence(verdict: EndVerdict) -> tuple[str, ...]:
+    """Returns the advice that follows from more than the code of the verdict."""
+    text = str(verdict.values.get("text", ""))
+    if verdict.code == "out_of_memory":
+        return ("watermark",) if "MPS backend" in text else ()
+    if verdict.code == "exception":
+        return _advise_exception(text)
+    return _advise_crash(verdict) if verdict.code == "crashed" else ()
+
+
 def _advise_exception(text: str) -> tuple[str, ...]:
-    """Advice from what torch says of an operation or a dtype that MPS lacks."""
+    """Returns advice from what torch says of an operation or a dtype that MPS lacks."""
     if "MPS" in text and ("float64" in text or "complex128" in text):
         return ("float32_on_mps",)
     if "implemented for the MPS device" in text:
@@ -103,7 +102,7 @@ def _advise_exception(text: str) -> tuple[str, ...]:
 
 
 def _advise_crash(verdict: EndVerdict) -> tuple[str, ...]:
-    """Metal's own graphs abort on dtypes that they cannot mix."""
+    """Returns advice for Metal's own graphs, which abort on dtypes that they cannot mix."""
     words = f"{verdict.values.get('library', '')} {verdict.values.get('sentence', '')}"
     return ("try_float32",) if "MPS" in words or "MetalPerformanceShaders" in words else ()
 
@@ -118,12 +117,14 @@ def _free(data: _AdviceInput) -> Iterator[Advice]:
         if worker.pid in blamed or (data.is_short and worker.cached >= WORTH_FREEING)
     ]
     # One that was busy may be busy again: only a request that waits is worth its while.
-    was_busy = [each for each in candidates if each.last_free and each.last_free.state == "busy"]
+    was_busy = [
+        worker for worker in candidates if worker.last_free and worker.last_free.state == "busy"
+    ]
     for worker in was_busy:
         if worker.last_free is None or not worker.last_free.may_come_later:
             continue
         yield Advice("free_when_possible", {"cached": worker.cached}, worker.pid)
-    worth = [(each.cached or 0, each.pid) for each in candidates if each not in was_busy]
+    worth = [(worker.cached or 0, worker.pid) for worker in candidates if worker not in was_busy]
     if len(worth) == 1:
         yield Advice("free_cache", {"cached": worth[0][0]}, worth[0][1])
     elif worth:
@@ -167,7 +168,7 @@ def _newer_torch(data: _AdviceInput) -> Iterator[Advice]:
     ]
     if not old:
         return
-    _, _, worker, package = min(old, key=lambda each: each[:2])
+    _, _, worker, package = min(old, key=lambda entry: entry[:2])
     values: dict[str, Value] = {
         "version": worker.frameworks["torch"], "python": worker.executable, "package": package,
     }  # fmt: skip
@@ -203,7 +204,10 @@ def _mps_processes(data: _AdviceInput) -> Iterator[Process]:
 
 
 def _connect(data: _AdviceInput) -> Iterator[Advice]:
-    """Children of a worker are connected with it; only a Python can run an agent."""
+    """Advises to connect the largest process that is not connected.
+
+    Children of a worker are connected with it, and only a Python can run an agent.
+    """
     workers = {worker.pid for worker in data.workers}
     unconnected = [
         p
@@ -227,7 +231,7 @@ def _other_framework(data: _AdviceInput) -> Iterator[Advice]:
 
 
 def _profile(data: _AdviceInput) -> Iterator[Advice]:
-    """Tools that show where the time goes, if nothing is wrong but the GPU is busy."""
+    """Names tools that show where the time goes, if nothing is wrong but the GPU is busy."""
     busy = data.snapshot.machine.gpu.utilization
     if data.health.level != "ok" or busy is None or busy < _BUSY_PERCENT:
         return

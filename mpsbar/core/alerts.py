@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from mpsbar.core import slow_down
 from mpsbar.core.actions import WatchEnd
-from mpsbar.core.clock import has_jumped
 from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN, Alert, AlertKind, EndedProcess
 from mpsbar.core.findings import Level, Reason, Value
 from mpsbar.core.health import LEAK_SPAN, LEVELS, MIN_FILLING, SWAP_SPAN
 from mpsbar.core.process_tracker import SCANS_TO_END, EndedPairs, ProcessTracker, TrackedProcess
+from mpsbar.core.sleep_gap import has_jumped
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import gpu_memory
 
@@ -34,9 +34,9 @@ CAUSES: dict[str, str] = {
     "cache": "cache",
 }
 # No alert for swap_used: it may last for days, and growth is alerted.
-# Alerts about one event, which no health has: the setting that switches each.
+# Alerts about single events, which are no health reasons, with the setting that switches each.
 SINGLE_EVENTS = {"ended": "ended", "gpu_reset": "reset"}
-# A run that failed sooner failed before its person's eyes.
+# Seconds. A run that fails sooner is still watched by the person who started it.
 MIN_FAILED_SECONDS = 60.0
 # Seconds a reason must be absent before it counts as resolved: several ticks, even on battery.
 SETTLED = 30.0
@@ -47,9 +47,9 @@ MAX_PER_MINUTE = 6
 _MAX_STATES = 500
 _MAX_WATCHED = 200
 # A trend that starts over cannot be detected for this long, so its absence means nothing.
-_BLIND_SECONDS = {
+_UNDETECTABLE_SECONDS = {
     "leak": LEAK_SPAN,
-    "slowed": slow_down.BLIND,
+    "slowed": slow_down.UNDETECTABLE,
     "swap_growing": SWAP_SPAN,
     "memory_filling": MIN_FILLING,
     "gpu_filling": MIN_FILLING,
@@ -98,7 +98,7 @@ class Alerts:
     def consider(
         self, snapshot: Snapshot, tracker: ProcessTracker, ended: "EndedPairs | tuple[()]" = ()
     ) -> tuple[Alert, ...]:
-        """Return the alerts due now; the tracker must have seen this snapshot already.
+        """Returns the alerts due now; the tracker must have seen this snapshot already.
 
         `ended` are the processes that have just ended, or of which more is known now.
         """
@@ -106,26 +106,26 @@ class Alerts:
         self._check_clock(now)
         self._follow_watched(snapshot, tracker)
         self._failed += self._find_failed(ended)
-        found = self._find_reasons(snapshot, tracker)
+        reasons = self._find_reasons(snapshot, tracker)
         alerts: list[Alert] = []
         if now >= self._quiet_until:
             alerts += self._take_ended()
             alerts += self._failed
             self._failed = []
-            for identity, reason in found.items():
+            for identity, reason in reasons.items():
                 alerts += self._raise(identity, reason, now, snapshot.names)
-        for identity in [identity for identity in self._states if identity not in found]:
+        for identity in [identity for identity in self._states if identity not in reasons]:
             alerts += self._resolve(identity, snapshot, tracker)
         self._forget_old(now)
         return tuple(alerts)
 
     def apply(self, settings: "Settings") -> None:
-        """Causes that are switched off are neither notified nor recorded from now on."""
+        """Applies settings; causes that are off are neither notified nor recorded from now on."""
         self.causes = frozenset(settings.alert_causes if settings.alerts else ())
         self.cool_down = settings.cool_down
 
     def watch_end(self, request: WatchEnd) -> None:
-        """Alert when this process ends, or stop watching it."""
+        """Begins or ends the watch for the end of a process."""
         if not request.on:
             self._watched.pop((request.pid, request.started), None)
             return
@@ -146,7 +146,7 @@ class Alerts:
                 watched.missed += 1
 
     def build_reset(self, names: list[str], now: float) -> Alert | None:
-        """The alert that the GPU was reset; None where such alerts are switched off."""
+        """Builds the alert that the GPU was reset; None where such alerts are switched off."""
         if "reset" not in self.causes:
             return None
         values: dict[str, Value] = {"time": now, "names": ", ".join(names[:5]), "count": len(names)}
@@ -154,7 +154,7 @@ class Alerts:
         return Alert("gpu_reset", "warning", None, None, reason, "raised", f"reset-{int(now)}")
 
     def _find_failed(self, ended: "EndedPairs | tuple[()]") -> list[Alert]:
-        """Alerts for runs of some length that failed; those that are watched have their own."""
+        """Returns alerts for longer runs that failed; watched ones have alerts of their own."""
         alerts = []
         for tracked, end in ended:
             for key in ((tracked.pid, tracked.started), (tracked.pid, None)):
@@ -167,7 +167,7 @@ class Alerts:
         return alerts
 
     def _take_ended(self) -> list[Alert]:
-        """Each end is alerted once; the process is no longer watched then."""
+        """Returns the alerts of watched processes that ended, and stops watching those."""
         alerts = []
         for (pid, started), watched in list(self._watched.items()):
             if watched.missed < SCANS_TO_END:
@@ -178,7 +178,7 @@ class Alerts:
         return alerts
 
     def _check_clock(self, now: float) -> None:
-        """After a gap or a jump of the clock, absence starts over and no time lies ahead."""
+        """Starts absences over after a gap or a jump of the clock; leaves no time in the future."""
         if self._last is None:
             self._resumed = now
         elif has_jumped(self._last, now):
@@ -190,19 +190,19 @@ class Alerts:
         self._last = now
 
     def _find_reasons(self, snapshot: Snapshot, tracker: ProcessTracker) -> dict[Identity, Reason]:
-        """The worst reason for each identity; the snapshot lists the worst first."""
-        found = dict[Identity, Reason]()
+        """Returns the worst reason for each identity; the snapshot lists the worst first."""
+        reasons = dict[Identity, Reason]()
         for reason in snapshot.health.reasons:
             cause = CAUSES.get(reason.code)
             if cause in self.causes and cause is not None and reason.level != "ok":
                 identity = self._identify(cause, reason.pid, tracker)
-                found.setdefault(identity, reason)
+                reasons.setdefault(identity, reason)
                 if identity in self._states:
                     self._states[identity].absent_since = None
-        return found
+        return reasons
 
     def _identify(self, cause: str, pid: int | None, tracker: ProcessTracker) -> Identity:
-        """Identify by pid and start; by pid alone while the start is not known."""
+        """Identifies a problem by pid and start, or by pid alone while the start is not known."""
         tracked = None if pid is None else tracker.present.get(pid)
         started = None if tracked is None else tracked.started
         if started is not None and (cause, pid, None) in self._states:
@@ -238,7 +238,7 @@ class Alerts:
     def _resolve(
         self, identity: Identity, snapshot: Snapshot, tracker: ProcessTracker
     ) -> list[Alert]:
-        """The "resolved" alert, once the reason has been known to be absent for long enough."""
+        """Returns the "resolved" alert, once the reason is known to be absent for long enough."""
         state, now = self._states[identity], snapshot.time
         cause, pid, started = identity
         if not state.is_open:
@@ -260,7 +260,7 @@ class Alerts:
         return [_build_alert(identity, state.reason, "recovered", snapshot.names)]
 
     def _forget_old(self, now: float) -> None:
-        """Drop what is resolved and may be alerted anew, and the oldest beyond the limit."""
+        """Drops what is resolved and may be alerted anew, and the oldest beyond the limit."""
         for identity, state in list(self._states.items()):
             if not state.is_open and self._has_cooled_down(state, now):
                 del self._states[identity]
@@ -275,7 +275,7 @@ def is_known_absent(reason: Reason, snapshot: Snapshot, resumed: float) -> bool:
     """
     if any(other.code in _NOT_JUDGED for other in snapshot.health.reasons):
         return False
-    if snapshot.time - resumed < _BLIND_SECONDS.get(reason.code, 0.0):
+    if snapshot.time - resumed < _UNDETECTABLE_SECONDS.get(reason.code, 0.0):
         return False
     if reason.pid is not None:
         return _is_read(snapshot, reason.pid)
@@ -290,7 +290,7 @@ def is_known_absent(reason: Reason, snapshot: Snapshot, resumed: float) -> bool:
 
 
 def _is_read(snapshot: Snapshot, pid: int) -> bool:
-    """A worker that does not answer repeats its last values, so its trends fade."""
+    """Returns whether this process was read; a worker without an answer repeats its last values."""
     worker = next((worker for worker in snapshot.workers if worker.pid == pid), None)
     if worker is not None:
         return worker.state == "live" and worker.process is not None
@@ -298,7 +298,7 @@ def _is_read(snapshot: Snapshot, pid: int) -> bool:
 
 
 def _is_worse(state: _AlertState, level: Level, now: float) -> bool:
-    """A milder level counts only after it has lasted; then a return to the old one is worse."""
+    """Returns whether a level is worse than the last; a milder one counts once it has lasted."""
     if LEVELS.index(level) > LEVELS.index(state.level):
         return True
     if level == state.level:

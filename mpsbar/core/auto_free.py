@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from mpsbar.core.actions import AutoFreeRule, Free, FreeCause, Freed, SetAutoFree
 from mpsbar.core.advice import WORTH_FREEING, is_short_of_memory
-from mpsbar.core.clock import has_jumped
 from mpsbar.core.machine import is_same_start
 from mpsbar.core.settings import Settings
+from mpsbar.core.sleep_gap import has_jumped
 from mpsbar.core.snapshot import AutoFreeStatus, Snapshot, Worker
 
 # Seconds without any sign of work: some readings for a cache that is too large, a minute for idle.
@@ -30,7 +30,7 @@ Key = tuple[int, float | None]  # pid and start
 
 
 @dataclass(slots=True)
-class _Followed:
+class _ProcessState:
     """What is known of one process; the same pid with another start is another process."""
 
     started: float | None = None  # None: not known yet
@@ -49,16 +49,16 @@ class AutoFree:
     def __init__(self) -> None:
         self._settings = self._considered = Settings()
         self._rules: dict[Key, AutoFreeRule] = {}
-        self._followed: dict[int, _Followed] = {}  # by pid
+        self._states: dict[int, _ProcessState] = {}  # by pid
         self._last: float | None = None
 
     def apply(self, settings: Settings) -> None:
         self._settings = settings
 
     def set_rule(self, action: SetAutoFree) -> None:
-        """A choice for one process; what was given up before is tried again."""
+        """Sets the rule of one process; what was given up before is tried again."""
         key = (action.pid, action.started)
-        self._followed.pop(action.pid, None)
+        self._states.pop(action.pid, None)
         self._rules.pop((action.pid, None), None)  # chosen before its start was known
         if action.rule == AutoFreeRule():
             self._rules.pop(key, None)
@@ -66,93 +66,93 @@ class AutoFree:
             self._rules[key] = action.rule
 
     def set_rules(self, rules: dict[Key, AutoFreeRule]) -> None:
-        """All choices for single processes, some of them made in another program."""
+        """Replaces the rules of all processes; some were chosen in another program."""
         before = self._rules
         # Those for a process whose start is not known are nobody else's.
         own = {key: rule for key, rule in list(before.items()) if key[1] is None}
         self._rules = own | rules
         for key in before.keys() | rules.keys():
             if before.get(key) != self._rules.get(key):
-                self._followed.pop(key[0], None)
+                self._states.pop(key[0], None)
 
     def consider(self, snapshot: Snapshot) -> tuple[list[Free], list[Freed]]:
-        """What to free now, and which processes are left alone from now on."""
+        """Returns what to free now, and which processes are left alone from now on."""
         self._check_clock(snapshot.time)
         self._forget_ended(snapshot)
         if self._settings != self._considered:  # what was given up is tried again
             self._considered = self._settings
-            for followed in list(self._followed.values()):
-                followed.left_alone_until, followed.refills = float("-inf"), 0
+            for state in list(self._states.values()):
+                state.left_alone_until, state.refills = float("-inf"), 0
         frees, left_alone = list[Free](), list[Freed]()
         if snapshot.machine.recording is not None:
             return frees, left_alone
         for worker in snapshot.workers:
-            followed = self._follow(worker, snapshot.time)
-            cause = self._find_cause(worker, snapshot, followed)
-            if cause is None or not self._may_free(worker, snapshot, followed):
+            state = self._follow(worker, snapshot.time)
+            cause = self._find_cause(worker, snapshot, state)
+            if cause is None or not self._may_free(worker, snapshot, state):
                 continue
-            if self._has_refilled(followed, snapshot.time):
+            if self._has_refilled(state, snapshot.time):
                 left_alone.append(
-                    Freed(worker.pid, worker.name, "refilled", followed.returned, cause=cause)
+                    Freed(worker.pid, worker.name, "refilled", state.returned, cause=cause)
                 )
                 continue
-            followed.asked = snapshot.time
+            state.asked = snapshot.time
             frees.append(Free(worker.pid, started=worker.started, cause=cause))
         return frees, left_alone
 
     def note(self, outcome: Freed, now: float) -> None:
-        """How a free ended; one that found the process busy has changed nothing."""
+        """Notes how a free ended; one that found the process busy has changed nothing."""
         if outcome.cause is None or outcome.state != "done":
             return
-        followed = self._followed.get(outcome.pid)
-        if followed is not None:
-            followed.freed = now
-            followed.returned += outcome.freed or 0
+        state = self._states.get(outcome.pid)
+        if state is not None:
+            state.freed = now
+            state.returned += outcome.freed or 0
 
     def find_statuses(self, snapshot: Snapshot) -> dict[int, AutoFreeStatus]:
-        """The statuses by pid, without processes with the default rule that may be freed."""
-        found: dict[int, AutoFreeStatus] = {}
-        if not self._rules and not self._followed:
-            return found
+        """Returns statuses by pid, without processes with the default rule that may be freed."""
+        statuses: dict[int, AutoFreeStatus] = {}
+        if not self._rules and not self._states:
+            return statuses
         for worker in snapshot.workers:
-            followed = self._find(worker)
-            is_left_alone = snapshot.time < followed.left_alone_until
-            status = AutoFreeStatus(self._find_rule(worker.pid, followed), is_left_alone)
+            state = self._find(worker)
+            is_left_alone = snapshot.time < state.left_alone_until
+            status = AutoFreeStatus(self._find_rule(worker.pid, state), is_left_alone)
             if status != AutoFreeStatus():
-                found[worker.pid] = status
-        return found
+                statuses[worker.pid] = status
+        return statuses
 
-    def _find(self, worker: Worker) -> _Followed:
-        """What is known of this process so far; a new entry if that is nothing."""
-        followed = self._followed.get(worker.pid)
-        if followed is None or not is_same_start(followed.started, worker.started):
-            return _Followed(worker.started)
-        followed.started = followed.started if worker.started is None else worker.started
-        return followed
+    def _find(self, worker: Worker) -> _ProcessState:
+        """Returns what is known of this process so far; a new state if that is nothing."""
+        state = self._states.get(worker.pid)
+        if state is None or not is_same_start(state.started, worker.started):
+            return _ProcessState(worker.started)
+        state.started = state.started if worker.started is None else worker.started
+        return state
 
-    def _find_rule(self, pid: int, followed: _Followed) -> AutoFreeRule:
-        """The start may not have been known yet when it was chosen."""
-        chosen = self._rules.get((pid, followed.started)) or self._rules.get((pid, None))
+    def _find_rule(self, pid: int, state: _ProcessState) -> AutoFreeRule:
+        """Returns the rule of a process; its start may not have been known when that was chosen."""
+        chosen = self._rules.get((pid, state.started)) or self._rules.get((pid, None))
         return chosen or AutoFreeRule()
 
-    def _follow(self, worker: Worker, now: float) -> _Followed:
-        """Note whether it has computed since the last snapshot."""
-        followed = self._followed[worker.pid] = self._find(worker)
+    def _follow(self, worker: Worker, now: float) -> _ProcessState:
+        """Notes whether the process has computed since the last snapshot."""
+        state = self._states[worker.pid] = self._find(worker)
         percent = worker.process.gpu_percent if worker.process is not None else None
         counters = (
             [(b.name, b.allocated, b.reserved, b.peak, b.activity) for b in worker.in_use],
             _count_progress(worker),
         )
         is_busy = worker.state != "live" or (percent is not None and percent >= BUSY_PERCENT)
-        if is_busy or counters != followed.counters:
-            followed.counters, followed.quiet_since = counters, now
-        return followed
+        if is_busy or counters != state.counters:
+            state.counters, state.quiet_since = counters, now
+        return state
 
     def _find_cause(
-        self, worker: Worker, snapshot: Snapshot, followed: _Followed
+        self, worker: Worker, snapshot: Snapshot, state: _ProcessState
     ) -> FreeCause | None:
-        rule, cached = self._find_rule(worker.pid, followed), worker.cached
-        quiet = snapshot.time - followed.quiet_since
+        rule, cached = self._find_rule(worker.pid, state), worker.cached
+        quiet = snapshot.time - state.quiet_since
         if not cached or quiet < PAUSE_SECONDS:
             return None
         settings = self._settings
@@ -172,36 +172,36 @@ class AutoFree:
         is_needed = is_short_of_memory(snapshot.health) and is_worth_it
         return "idle" if is_large or is_needed else None
 
-    def _may_free(self, worker: Worker, snapshot: Snapshot, followed: _Followed) -> bool:
-        """Never twice in a minute, also after a Free that somebody else asked for."""
+    def _may_free(self, worker: Worker, snapshot: Snapshot, state: _ProcessState) -> bool:
+        """Returns whether it may be freed now: once a minute, whoever asked for the last Free."""
         now, last = snapshot.time, worker.last_free
         others = float("-inf") if last is None else min(last.time, now)
         return (
-            now >= followed.left_alone_until
-            and now - max(followed.asked, others) >= BETWEEN_SECONDS
+            now >= state.left_alone_until
+            and now - max(state.asked, others) >= BETWEEN_SECONDS
             and Free(worker.pid) not in snapshot.pending
             and (not worker.methods or "free" in worker.methods)
         )
 
-    def _has_refilled(self, followed: _Followed, now: float) -> bool:
+    def _has_refilled(self, state: _ProcessState, now: float) -> bool:
         """Returns whether it refilled several times in a row: then it is left alone for an hour."""
-        if now - followed.freed >= REFILL_SECONDS:
-            followed.refills = followed.returned = 0
+        if now - state.freed >= REFILL_SECONDS:
+            state.refills = state.returned = 0
             return False
-        followed.refills += 1
-        if followed.refills < MAX_REFILLS:
+        state.refills += 1
+        if state.refills < MAX_REFILLS:
             return False
-        followed.refills, followed.freed = 0, float("-inf")
-        followed.left_alone_until = now + LEFT_ALONE_SECONDS
+        state.refills, state.freed = 0, float("-inf")
+        state.left_alone_until = now + LEFT_ALONE_SECONDS
         return True
 
     def _check_clock(self, now: float) -> None:
-        """After sleep or a changed clock nothing is known to have been idle."""
+        """Starts idle times over after sleep or a change of the clock."""
         if self._last is not None and has_jumped(self._last, now):
-            for followed in self._followed.values():
-                followed.quiet_since = now
-                followed.asked, followed.freed = min(followed.asked, now), min(followed.freed, now)
-                followed.left_alone_until = min(followed.left_alone_until, now + LEFT_ALONE_SECONDS)
+            for state in self._states.values():
+                state.quiet_since = now
+                state.asked, state.freed = min(state.asked, now), min(state.freed, now)
+                state.left_alone_until = min(state.left_alone_until, now + LEFT_ALONE_SECONDS)
         self._last = now
 
     def _forget_ended(self, snapshot: Snapshot) -> None:
@@ -212,13 +212,13 @@ class AutoFree:
         for key in list(self._rules):
             if key[0] not in starts or not is_same_start(key[1], starts[key[0]]):
                 self._rules.pop(key, None)
-        for pid in list(self._followed):
+        for pid in list(self._states):
             if pid not in starts:
-                self._followed.pop(pid, None)
+                self._states.pop(pid, None)
 
 
 def _count_progress(worker: Worker) -> object:
-    """How far it is; its rates and times change without work too."""
+    """Returns how far a run is, without its rates and times: those change without work too."""
     progress = worker.progress
     if progress is None:
         return None

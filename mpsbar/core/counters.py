@@ -17,7 +17,7 @@ RECORDED = (*(counter.name for counter in COUNTERS if counter.recorded), "footpr
 
 
 def sum_known(values: Iterable[int | None]) -> int | None:
-    """The sum of those that are known; None if none is."""
+    """Returns the sum of the known values; None if none is known."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 
@@ -44,7 +44,7 @@ class Backend:
 
     @property
     def cached(self) -> int | None:
-        """What the allocator keeps for reuse; before torch 2.13 only an upper bound is known."""
+        """Returns what the allocator keeps for reuse; before torch 2.13 only an upper bound."""
         return derive_cached(self.allocated, self.reserved, self.driver)
 
     @property

@@ -96,7 +96,7 @@ class Probe(ProbeIdentity):
 
     @property
     def measured(self) -> int:
-        """The number of cells and checks that are known."""
+        """Returns the number of cells and checks that are known."""
         results: tuple[Cell | Check, ...] = (*self.cells, *self.checks)
         return sum(result.state != "unknown" for result in results)
 
@@ -119,7 +119,7 @@ class Progress:
 
 
 def build_cell(name: str, answer: Mapping[str, Any]) -> Cell | Check:
-    """Build a cell for a name like add/float16, a check for a name without a slash."""
+    """Builds a cell for a name like add/float16, a check for a name without a slash."""
     operation, slash, dtype = name.partition("/")
     text = parse_text(answer.get("text"))
     state: Any = answer.get("state")
@@ -132,7 +132,7 @@ def build_cell(name: str, answer: Mapping[str, Any]) -> Cell | Check:
 
 
 def build_speed(operation: str, answer: Mapping[str, Any]) -> OperationSpeed:
-    """The speeds of one operation; what is no pair of positive numbers is left out."""
+    """Builds the speeds of one operation; anything but pairs of positive numbers is left out."""
     seconds: Any = answer.get("seconds")
     pairs = seconds.items() if isinstance(seconds, dict) else ()
     return OperationSpeed(
@@ -153,7 +153,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def parse_ended(record: Mapping[str, Any], schema: int) -> ProbeEnded:
-    """How a probe of this schema ended; ValueError if the record is of another or does not say."""
+    """Returns how a probe ended; ValueError if the record has another schema or does not say."""
     if record.get("schema") != schema:
         complaint = _("written by another version of mpsbar (schema {schema!r})")
         raise ValueError(complaint.format(schema=record.get("schema")))
@@ -164,12 +164,12 @@ def parse_ended(record: Mapping[str, Any], schema: int) -> ProbeEnded:
 
 
 def build_probe_json(probe: Probe) -> dict[str, Any]:
-    """The probe as JSON values, for a file or a pipe; `parse_probe_json` reads it again."""
+    """Builds JSON values of a probe, for a file or a pipe; `parse_probe_json` reads them again."""
     return {"schema": SCHEMA, "kind": "mpsbar probe", **asdict(probe)}
 
 
 def parse_probe_json(record: Any) -> Probe:
-    """Parse what `build_probe_json` built; ValueError says what is wrong with it."""
+    """Parses what `build_probe_json` built; ValueError says what is wrong with it."""
     if not isinstance(record, dict) or record.get("kind") != "mpsbar probe":
         raise ValueError(_("not a result of mpsbar probe"))
     return Probe(
@@ -184,7 +184,7 @@ def parse_probe_json(record: Any) -> Probe:
 def parse_fields(
     kind: type[ProbeIdentity], record: Mapping[str, Any], schema: int
 ) -> dict[str, Any]:
-    """The fields of `kind` that are a text or a number; None for what is neither.
+    """Returns the fields of `kind` that are texts or numbers; None for a value that is neither.
 
     ValueError if the record has another schema or does not say how the probe ended.
     """
@@ -200,7 +200,7 @@ def parse_fields(
 
 
 def parse_text(value: Any, most: int = _LONGEST_TEXT) -> str | None:
-    """Untrusted text on one line; None for any other value."""
+    """Returns untrusted text on one line; None for any other value."""
     return printable(" ".join(value[:most].split()), most) if isinstance(value, str) else None
 
 
@@ -212,7 +212,7 @@ def parse_number(value: Any) -> float | None:
 
 
 def find_complaint(texts: Iterable[object], *tails: bytes, most: int = 600) -> str | None:
-    """The first of the texts, else the last line that was written to stderr; without secrets."""
+    """Returns the first of the texts, else the last line written to stderr; without secrets."""
     for text in (*texts, *map(last_line, tails)):
         if found := parse_text(text, most):
             return mask(found)

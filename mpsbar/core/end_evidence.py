@@ -1,4 +1,7 @@
-"""Completes what is known of an end before it is judged, and says what may yet be known. Pure."""
+"""Collects the evidence for a verdict on an end, and says whether a system report may still come.
+
+Pure.
+"""
 
 from dataclasses import replace
 
@@ -10,8 +13,10 @@ from mpsbar.core.signals import CRASHES, name_signal
 def build_evidence(
     known: EndEvidence, ended: float, conditions: RecentConditions | None = None
 ) -> EndEvidence:
-    """What is known of the end itself, with what its last words say, and with the conditions of the
-    machine at that time; None: nobody watched the machine."""
+    """Adds to the evidence what the last words say, and the machine's conditions at that time.
+
+    `conditions` is None if nobody watched the machine.
+    """
     if known.words is not None:
         memory = known.words.memory
         peaks = [peak for peak in (known.peak, memory.get("peak")) if peak is not None]
@@ -40,8 +45,10 @@ def may_be_reported(evidence: EndEvidence) -> bool:
 
 
 def will_be_reported(evidence: EndEvidence) -> bool:
-    """Returns whether macOS writes a crash report that is not there yet: worth waiting for, which
-    nobody should after Ctrl-\\."""
+    """Returns whether macOS writes a crash report that is not there yet, and is worth waiting for.
+
+    After Ctrl-\\ nobody should wait.
+    """
     number = None if evidence.status is None else evidence.status.signal
     if not evidence.is_mac or number is None or evidence.reports.crash is not None:
         return False

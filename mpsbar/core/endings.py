@@ -120,7 +120,8 @@ class EndEvidence:
     status: ExitStatus | None = None
     was_seen: bool = True  # False: it ended while mpsbar was not running
     is_connected: bool = False
-    leaves_words: bool | None = None  # its agent would leave last words when it ends by itself
+    # Whether its agent writes last words when Python ends by itself.
+    writes_exit_record: bool | None = None
     words: LastWords | None = None
     stop_signal: str | None = None  # mpsbar was asked to stop it: "SIGINT" or "SIGTERM"
     became: bool = False  # the process runs on as another program

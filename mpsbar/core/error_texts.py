@@ -14,13 +14,17 @@ _MPS_MEMORY = re.compile(
     rf"MPS backend out of memory \(MPS allocated: {_SIZE}, other allocations: {_SIZE}, "
     rf"max allowed: {_SIZE}\)"
 )
-_TRIED = re.compile(rf"(?i:tried to allocate|invalid buffer size:|unable to allocate) {_SIZE}")
+_TRIED = re.compile(
+    rf"(?i:(?:tried|trying) to allocate|invalid buffer size:|unable to allocate"
+    rf"|out of memory allocating) {_SIZE}"
+)
 _BYTES = re.compile(
-    r"(?:Attempting to allocate|Unable to allocate|tried to allocate) (\d{1,18}) bytes"
+    r"(?i:(?:attempting|unable|tried|trying) to allocate|out of memory allocating)"
+    r" (\d{1,18}) bytes"
 )
 _MAX_BYTES = re.compile(r"maximum allowed buffer size of (\d{1,18}) bytes")
 _MEMORY_TEXTS = re.compile(
-    r"out of memory|Invalid buffer size|ErrorOutOfMemory|\(00000008:|not enough memory"
+    r"(?i:out of memory)|Invalid buffer size|ErrorOutOfMemory|\(00000008:|not enough memory"
     r"|can't allocate memory"
     r"|\[(?:metal::)?malloc(?:_or_wait)?\] (?:Unable|Attempting|Resource limit)"
     r"|Unable to allocate [\d.]+ [kMGT]iB"
@@ -50,25 +54,25 @@ def is_memory_error(error: RaisedError) -> bool:
 
 
 def read_sizes(text: str) -> dict[str, int | None]:
-    """Bytes, where the text names them: allocated, other, limit, tried; `at` is what was in use."""
-    found: dict[str, int | None] = {}
+    """Returns the bytes that the text names: allocated, other, limit, tried; `at`: those in use."""
+    sizes: dict[str, int | None] = {}
     match = _MPS_MEMORY.search(text)
     if match is not None:
         allocated, other, limit = (_bytes(*match.group(n, n + 1)) for n in (1, 3, 5))
-        found = {"allocated": allocated, "other": other, "limit": limit}
+        sizes = {"allocated": allocated, "other": other, "limit": limit}
         if allocated is not None and other is not None:
-            found["at"] = allocated + other
+            sizes["at"] = allocated + other
     elif most := _MAX_BYTES.search(text):
-        found["limit"] = int(most[1])
+        sizes["limit"] = int(most[1])
     if exact := _BYTES.search(text):
-        found["tried"] = int(exact[1])
+        sizes["tried"] = int(exact[1])
     elif tried := _TRIED.search(text):
-        found["tried"] = _bytes(*tried.groups())
-    return found
+        sizes["tried"] = _bytes(*tried.groups())
+    return sizes
 
 
 def _bytes(number: str, unit: str) -> int | None:
-    """torch writes 32.00 MiB; before 2.9 it wrote MB and meant the same."""
+    """Returns the bytes of 32.00 MiB; before 2.9 torch wrote MB and meant the same."""
     try:
         return int(float(number) * 1024 ** _UNITS[unit.rstrip("i")])
     except (ValueError, KeyError):

@@ -10,5 +10,5 @@ class UserError(Exception):
 
 
 def reason_of(error: BaseException) -> str:
-    """Why it failed, without the number and the file that str() of an OSError adds."""
+    """Returns why it failed, without the number and the file that str() of an OSError adds."""
     return getattr(error, "strerror", None) or str(error)

@@ -51,15 +51,15 @@ class Fallbacks:
 
 
 def parse_profile(text: str) -> tuple[list[FallbackOperation], list[str], bool]:
-    """The rows of torch's table, the lines that are no part of it, and whether there was one."""
-    found: list[FallbackOperation] = []
+    """Returns the rows of torch's table, the other lines, and whether there was a table."""
+    rows: list[FallbackOperation] = []
     others: list[str] = []
     is_table = is_profiled = False
     for line in text.splitlines():
         row = _ROW.fullmatch(line) if is_table else None
         if row is not None and row[4] in _UNITS:
             copied = int(float(row[3]) * _UNITS[row[4]])
-            found.append(FallbackOperation(row[5], int(row[1]), "", float(row[2]) / 1000, copied))
+            rows.append(FallbackOperation(row[5], int(row[1]), "", float(row[2]) / 1000, copied))
         elif _TITLE.fullmatch(line):
             is_table = is_profiled = True
         elif line.strip() == NOTHING_LOGGED:
@@ -68,7 +68,7 @@ def parse_profile(text: str) -> tuple[list[FallbackOperation], list[str], bool]:
             continue
         elif line.strip():
             others.append(line)
-    return found, others, is_profiled
+    return rows, others, is_profiled
 
 
 def merge_operations(operations: Iterable[FallbackOperation]) -> tuple[FallbackOperation, ...]:
@@ -84,14 +84,14 @@ def merge_operations(operations: Iterable[FallbackOperation]) -> tuple[FallbackO
             _add_known(before.seconds, operation.seconds),
             _add_known(before.copied, operation.copied),
         )  # fmt: skip
-    return tuple(sorted(merged.values(), key=lambda each: -each.count))
+    return tuple(sorted(merged.values(), key=lambda operation: -operation.count))
 
 
 def complete_by_profile(
     counted: Sequence[FallbackOperation], profiled: Sequence[FallbackOperation]
 ) -> list[FallbackOperation]:
-    """The warnings of one process with torch's log of it, which counts what warnings miss."""
-    logged = {base_name(each.name): each for each in profiled}
+    """Completes the warnings of one process by torch's log of it, which counts what they miss."""
+    logged = {base_name(row.name): row for row in profiled}
     overloads: dict[str, list[FallbackOperation]] = {}
     for operation in counted:
         overloads.setdefault(base_name(operation.name), []).append(operation)
@@ -112,24 +112,24 @@ def complete_by_profile(
 
 def parse_operations(value: Any) -> list[FallbackOperation]:
     """Parses rows of name, count, line, seconds, bytes: what a worker left is not trusted."""
-    found = []
+    operations = []
     for entry in value[:_MAX_OPERATIONS] if isinstance(value, list | tuple) else ():
         if not isinstance(entry, list | tuple) or not 3 <= len(entry) <= 5:
             continue
         name, count, where, seconds, copied = (*entry, None, None)[:5]
         if isinstance(name, str) and name and is_whole(count, _MAX_NUMBER):
-            found.append(
+            operations.append(
                 FallbackOperation(
                     _text(name), count, _text(where),
                     float(seconds) if is_number(seconds, _MAX_NUMBER) else None,
                     int(copied) if is_number(copied, _MAX_NUMBER) else None,
                 )
             )  # fmt: skip
-    return found
+    return operations
 
 
 def parse_fallbacks(value: Any) -> Fallbacks | None:
-    """The inverse of asdict(); None for anything else, and for a run without any."""
+    """Parses what asdict() made of Fallbacks; None for anything else and for a run without any."""
     if not isinstance(value, Mapping) or not isinstance(value.get("operations"), list | tuple):
         return None
     rows = [
@@ -149,7 +149,7 @@ def _text(value: Any) -> str:
 
 
 def base_name(name: str) -> str:
-    """torch's warning has the overload (aten::sort.stable), its log has not."""
+    """Removes the overload, as in aten::sort.stable: torch's warning has it, its log has not."""
     return name.partition(".")[0]
 
 

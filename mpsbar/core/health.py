@@ -1,7 +1,7 @@
 """Judges the health: its level and reasons, from a snapshot, the last minutes and the last health.
 
 Each level is entered and left at different thresholds, so that a value near a threshold does not
-raise one alert after the other; `before` says which reasons hold already. Unknown values give no
+raise one alert after the other; `before` has the reasons of the last health. Unknown values give no
 reason. Call `judge` after `trends.add` of the same snapshot.
 """
 
@@ -12,6 +12,7 @@ from mpsbar.core.findings import Health, Level, Reason, Value
 from mpsbar.core.machine import Process
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.core.trends import (
+    METAL,
     ProcessSeries,
     Series,
     Trends,
@@ -80,7 +81,7 @@ def judge(snapshot: Snapshot, trends: Trends, before: Health) -> Health:
     levels = {(reason.code, reason.pid): reason.level for reason in before.reasons}
     workers = tuple(worker for worker in snapshot.workers if worker.state != "gone")
     data = _HealthInput(snapshot, trends, levels, workers, find_budget(snapshot, workers))
-    found = [
+    reasons = [
         *_pressure(data),
         *_swap(data),
         *_swap_used(data),
@@ -89,12 +90,12 @@ def judge(snapshot: Snapshot, trends: Trends, before: Health) -> Health:
         *_leaks(data),
         *_slow_downs(data),
     ]
-    found += _caches(data, any(reason.code in _ABOUT_ROOM for reason in found))
-    if all(reason.level == "ok" for reason in found) and snapshot.machine.pressure is None:
+    reasons += _caches(data, any(reason.code in _ABOUT_ROOM for reason in reasons))
+    if all(reason.level == "ok" for reason in reasons) and snapshot.machine.pressure is None:
         code = "pressure_unknown" if _is_machine_known(snapshot) else "unknown"
-        found.append(Reason(code, "ok"))
-    found.sort(key=_rank)
-    return Health(found[0].level if found else "ok", tuple(found))
+        reasons.append(Reason(code, "ok"))
+    reasons.sort(key=_rank)
+    return Health(reasons[0].level if reasons else "ok", tuple(reasons))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,16 +114,16 @@ class _HealthInput:
 
 
 def find_budget(snapshot: Snapshot, workers: tuple[Worker, ...]) -> int | None:
-    """Metal's budget, as the machine knows it, else as a worker's torch does."""
+    """Returns Metal's budget, which all processes share, from the machine, else from a worker."""
     if snapshot.machine.gpu.memory_budget is not None:
         return snapshot.machine.gpu.memory_budget
     backends = [backend for worker in workers for backend in worker.in_use]
-    known = [b.budget for b in backends if b.name == "mps" and b.budget is not None]
+    known = [b.budget for b in backends if b.name in METAL and b.budget is not None]
     return max(known, default=None)
 
 
 def _pressure(data: _HealthInput) -> Iterator[Reason]:
-    """Memory pressure as the system reports it, which has its own hysteresis."""
+    """Reports memory pressure as the system judges it, with a hysteresis of its own."""
     pressure = data.snapshot.machine.pressure
     if pressure is not None and pressure != "normal":
         yield Reason("pressure", pressure, {"pressure": pressure})
@@ -173,7 +174,10 @@ def _time_left(
     room: int | None,
     values: dict[str, Value],
 ) -> Iterator[Reason]:
-    """`sign` is the direction in which the series moves while memory fills up."""
+    """Reports how long it takes until memory is full.
+
+    `sign` is the direction in which the series moves while it fills up.
+    """
     before, points = data.level(code), data.recent(series, FILLING_SPAN)
     if not points or not (before or sign * (points[-1].value - points[0].value) >= FILLING_STEP):
         return  # cheaper than medians, and end to end is further than between the thirds
@@ -213,7 +217,7 @@ def _against(
 
 
 def _charged(process: Process | None) -> int | None:
-    """The footprint, which includes GPU memory, of a process that uses the GPU."""
+    """Returns the footprint, which includes GPU memory, of a process that uses the GPU."""
     if process is None or not process.gpu_client or process.footprint_kind != "footprint":
         return None
     return process.footprint
@@ -260,7 +264,7 @@ def _caches(data: _HealthInput, is_short: bool) -> Iterator[Reason]:
         if cached is None or not (whole := _room_of(worker, data)):
             continue
         before = data.level("cache", worker.pid)
-        # A reason with level "ok" holds already, too.
+        # A reason with level "ok" counts as a reason before, too.
         large = CACHE.grade(cached / whole, before and "warning")
         if large:
             short = not _has_own_memory(worker) and (is_short or _is_short(data, before))
@@ -275,7 +279,7 @@ def _room_of(worker: Worker, data: _HealthInput) -> int | None:
 
 
 def _has_own_memory(worker: Worker) -> bool:
-    """Freeing the cache of a CUDA card does not help a machine that is short of memory."""
+    """Returns whether it uses a CUDA card, whose memory is not the machine's."""
     return any(backend.name == "cuda" for backend in worker.in_use)
 
 

@@ -29,13 +29,13 @@ _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,3})?)\s*%", re.ASCII)
 
 
 def parse_size(text: str) -> int | None:
-    """24GB, 1.5 G or 512MiB in bytes; None for anything else, also for a number without a unit."""
+    """Returns the bytes of 24GB, 1.5 G or 512MiB; None for anything else, also without a unit."""
     match = _SIZE.fullmatch(text.strip())
     return round(float(match[1]) * _UNITS[match[2].upper()]) if match else None
 
 
 def parse_limit(text: str, budget: int | None) -> int:
-    """A size, or a part of Metal's budget, in bytes; UserError says what is wrong with it."""
+    """Returns the bytes of a size or of a part of Metal's budget; UserError says what is wrong."""
     size, percent = parse_size(text), _PERCENT.fullmatch(text.strip())
     if percent is not None:
         if budget is None:
@@ -63,7 +63,7 @@ class LimitedEnvironment:
 def limit_environment(
     environ: Mapping[str, str], limit: int, budget: int | None
 ) -> LimitedEnvironment:
-    """What a command needs to start with a limit. What the person has set stays."""
+    """Returns the variables that start a command with a limit; what the person has set stays."""
     variables = {LIMIT_VARIABLE: str(limit)}
     kept = tuple(name for name in (HIGH, LOW) if name in environ)
     if budget is None or kept:
@@ -73,13 +73,13 @@ def limit_environment(
 
 
 def find_watermarks(limit: int, budget: int) -> tuple[str, str]:
-    """The high and the low watermark ratio, as torch reads them: a valid pair, never 0."""
+    """Returns the high and the low watermark ratio for torch: a valid pair, never 0."""
     low = max(limit - HEAP, limit // 2)
     return _ratio(limit, budget), _ratio(low, budget)
 
 
 def _ratio(size: int, budget: int) -> str:
-    """Rounded down, so that the limit is never above what was asked for."""
+    """Returns the ratio, rounded down: the limit is never above what was asked for."""
     scale = 10**_DIGITS
     ratio = max(1, math.floor(size / budget * scale)) / scale
     return f"{min(ratio, _MAX_RATIO):.{_DIGITS}f}"

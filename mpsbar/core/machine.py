@@ -1,30 +1,14 @@
 """This computer, its processes, the app's icon and alerts, as values. None: could not be read."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
-from mpsbar.language import mark
+from mpsbar.core.gpu import Gpu
 
 Pressure = Literal["normal", "warning", "critical"]
 PRESSURE_LEVELS = {"normal": 0, "warning": 1, "critical": 2}
 # What `footprint` is: what the system charges the process (macOS), or its resident pages (Linux).
 FootprintKind = Literal["footprint", "rss"]
-
-
-def shown(text: str, unit: Literal["percent", "bytes", "number"]) -> Any:
-    """A value of the GPU that its line in the menu, status and report has too, in these words."""
-    return field(default=None, metadata={"text": text, "unit": unit})
-
-
-@dataclass(frozen=True, slots=True)
-class Gpu:
-    name: str | None = None
-    cores: int | None = None
-    utilization: float | None = shown(mark("GPU {value}"), "percent")  # percent, 0 to 100
-    memory_in_use: int | None = shown(mark("{value} in use"), "bytes")  # bytes, by all processes
-    memory_budget: int | None = None  # Metal's recommended working set, bytes
-    wired_limit: int | None = None  # bytes, set by an administrator; 0: the system's default
-    recoveries: int | None = None  # probable number of resets since the computer started
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ def name_process(
     variables: Mapping[str, str] | None = None,
     executable: str | None = None,
 ) -> str:
-    """What the person started: train.py, a module, a prompt, a kernel and its notebook if known,
+    """Returns what the person started: train.py, a module, a prompt, a kernel or its notebook,
     a rank of torchrun, a served app; for a program that is not Python the name of its file."""
     name = mask(_name_program(command, executable)).strip() or UNKNOWN
     variables = variables or {}
@@ -55,25 +55,25 @@ def name_process(
 
 
 def _find_notebook(variables: Mapping[str, str]) -> str | None:
-    """Jupyter names the notebook in the environment of its kernel, and of what that starts."""
+    """Returns the notebook that Jupyter names in the environment of a kernel and its children."""
     path = variables.get("JPY_SESSION_NAME", "")
     return PurePath(path).name if path.endswith(".ipynb") else None
 
 
 def add_notebook(name: str, notebook: str | None) -> str:
-    """A kernel is called by its notebook, where that is known; any other process as it is."""
+    """Returns the notebook's name for a kernel, if it is known; any other name stays."""
     return mask(notebook) if notebook and name == KERNEL else name
 
 
 def kind_of(name: str) -> Kind:
-    """Script, notebook or server: each is connected in another way."""
+    """Returns script, notebook or server: each is connected in another way."""
     if name.startswith(KERNEL) or name.endswith(".ipynb"):
         return "notebook"
     return "server" if name.partition(" ")[0] in _SERVERS else "script"
 
 
 def list_short_names(name: str) -> list[str]:
-    """What a person may type instead: train.py for a rank of it, gunicorn for gunicorn app:app."""
+    """Returns names to type instead: train.py for a rank of it, gunicorn for gunicorn app:app."""
     whole = name.partition(" rank ")[0]
     launcher = whole.partition(" ")[0]
     return [whole, launcher] if launcher in _LAUNCHERS else [whole]
@@ -87,8 +87,8 @@ def is_called(typed: str, *names: str) -> bool:
     """
     wanted = typed.lower()
     for name in names:
-        known = [each.lower() for each in (name, *list_short_names(name))]
-        if wanted in known or wanted in (each.removesuffix(".py") for each in known):
+        known = [form.lower() for form in (name, *list_short_names(name))]
+        if wanted in known or wanted in (form.removesuffix(".py") for form in known):
             return True
     return False
 
@@ -155,7 +155,7 @@ def _name_script(path: str, arguments: Iterator[str]) -> str:
 
 
 def _name_launched(launcher: str, arguments: Iterator[str]) -> str:
-    """The launcher and what it starts: torchrun train.py, uvicorn serve:app."""
+    """Returns the launcher and what it starts, such as torchrun train.py or uvicorn serve:app."""
     pattern = _LAUNCHERS[launcher]
     for argument in arguments if pattern is not None else ():
         if pattern is _SCRIPT and argument in ("-m", "--module"):
@@ -169,7 +169,7 @@ REPLACED = "\N{REPLACEMENT CHARACTER}"
 
 
 def printable(text: str, most: int = 300) -> str:
-    """The text on one line, without control characters and terminal escapes."""
+    """Returns the text on one line, without control characters and terminal escapes."""
     if text.isprintable():
         return text[:most]
     return "".join(c if c.isprintable() else REPLACED for c in text[:most])

@@ -18,7 +18,7 @@ class OwnUse:
 
 
 class OwnBudget:
-    """`factor` is by how much the pause between two readings is longer than usual."""
+    """Judges what mpsbar itself uses; `factor` is how much longer the pause between readings is."""
 
     def __init__(self) -> None:
         self.factor = 1.0
@@ -28,8 +28,8 @@ class OwnBudget:
     def is_due(self, now: float) -> bool:
         return self._start is None or now - self._start[0] >= PERIOD
 
-    def note(self, use: OwnUse, now: float) -> bool:
-        """Judge once in a period; returns whether the factor or the reason has changed."""
+    def update(self, use: OwnUse, now: float) -> bool:
+        """Judges once in a period; returns whether the factor or the reason has changed."""
         if self._start is None:
             self._start = (now, use.cpu)
         started, before = self._start

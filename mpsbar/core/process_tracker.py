@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from mpsbar.core.actions import Freed
-from mpsbar.core.clock import GAP, has_jumped
 from mpsbar.core.counters import COUNTERS, RECORDED
 from mpsbar.core.endings import Exit
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.machine import Process, is_same_start
+from mpsbar.core.sleep_gap import GAP, has_jumped
 from mpsbar.core.snapshot import Snapshot, Worker
 
 # A single scan may miss a process that is busy starting another program.
@@ -51,7 +51,7 @@ class TrackedProcess:
     parent: int | None = None
     command: tuple[str, ...] = ()
     torch: str | None = None  # its version
-    leaves_words: bool | None = None  # when it ends by itself; None: not known
+    writes_exit_record: bool | None = None  # when it ends by itself; None: not known
     gpu_reset: float | None = None  # when the GPU was reset while it used it
     seen: tuple[Worker | None, Process | None] = (None, None)  # what `update` has read last
 
@@ -67,7 +67,7 @@ class ProcessTracker:
         self._exited: dict[tuple[int, float | None], float] = {}  # by pid and start: until when
 
     def update(self, snapshot: Snapshot, exits: Exits | None = None) -> EndedPairs:
-        """Follow one more snapshot; return the processes that have ended, each once.
+        """Follows one more snapshot; returns the processes that have ended, each once.
 
         `exits` are those that the kernel says have ended: they need not be missed by two scans.
         """
@@ -84,12 +84,12 @@ class ProcessTracker:
         return ended
 
     def find(self, pid: int, started: float | None) -> TrackedProcess | None:
-        """Return the process if it is present; a reused pid is another process."""
+        """Returns the process if it is present; a reused pid is another process."""
         tracked = self.present.get(pid)
         return tracked if tracked and is_same_start(tracked.started, started) else None
 
     def remember(self, ended: Iterable[EndedProcess], now: float) -> None:
-        """Add ended processes to those that are shown, also some that ended before we started."""
+        """Adds ended processes to those that are shown, also some that ended before we started."""
         known = {(end.pid, end.started): end for end in (*self.ended, *ended)}
         recent = [end for end in known.values() if now - end.ended <= ENDED_SHOWN_SECONDS]
         recent.sort(key=lambda end: -end.ended)
@@ -97,14 +97,14 @@ class ProcessTracker:
             self.ended = tuple(recent[:_MAX_SHOWN])
 
     def correct(self, end: EndedProcess) -> None:
-        """Replace what is shown of an ended process: more is known of it now."""
+        """Replaces what is shown of an ended process: more is known of it now."""
         self.ended = tuple(
             end if (shown.pid, shown.started) == (end.pid, end.started) else shown
             for shown in self.ended
         )
 
     def note_reset(self, pids: Iterable[int], time: float) -> list[str]:
-        """Mark processes that used the GPU when it was reset; return their names."""
+        """Marks processes that used the GPU when it was reset; returns their names."""
         marked = [self.present[pid] for pid in sorted(pids) if pid in self.present]
         for tracked in marked:
             tracked.gpu_reset = time
@@ -112,7 +112,7 @@ class ProcessTracker:
 
     @property
     def gpu_resets(self) -> dict[int, float]:
-        """When the GPU was last reset while a process that still runs used it, by pid."""
+        """Returns, by pid, when the GPU was last reset while a process that still runs used it."""
         return {
             pid: tracked.gpu_reset
             for pid, tracked in self.present.items()
@@ -120,14 +120,14 @@ class ProcessTracker:
         }
 
     def note_free(self, pid: int, number: int | None) -> None:
-        """Remember that this Free of the process was shown."""
+        """Remembers that this Free of the process was shown."""
         tracked = self.present.get(pid)
         if tracked is not None and number is not None:
             tracked.last_free = max(number, tracked.last_free or 0)
 
     def find_new_frees(self, workers: Iterable[Worker]) -> list[Worker]:
-        """Workers that report a Free which was not shown yet: another program may have asked."""
-        found = []
+        """Returns workers with a Free that was not shown yet: another program may have asked."""
+        reporting = []
         for worker in workers:
             tracked = self.present.get(worker.pid)
             if tracked is None or worker.age is None:
@@ -135,11 +135,11 @@ class ProcessTracker:
             if worker.last_free is None:
                 tracked.last_free = tracked.last_free or 0  # none so far: the next one is new
             elif worker.last_free.number > (tracked.last_free or 0):
-                found.append(worker)
-        return found
+                reporting.append(worker)
+        return reporting
 
     def take_free(self, worker: Worker, since: float) -> Freed | None:
-        """The outcome of a Free that another program asked for; None: it was before `since`."""
+        """Returns the outcome of a Free of another program; None if it was before `since`."""
         free, tracked = worker.last_free, self.present[worker.pid]
         if free is None:
             return None
@@ -151,7 +151,7 @@ class ProcessTracker:
         )  # fmt: skip
 
     def _follow_present(self, snapshot: Snapshot) -> EndedPairs:
-        """Update all that are present; return those whose pid belongs to another process now."""
+        """Updates all that are present; returns those whose pid belongs to another process now."""
         replaced = []
         workers = {worker.pid: worker for worker in snapshot.workers if worker.state != "gone"}
         processes = {process.pid: process for process in snapshot.processes or ()}
@@ -202,7 +202,7 @@ class ProcessTracker:
 
 
 def _is_worth_a_row(tracked: TrackedProcess) -> bool:
-    """Children are shown with the process that started them."""
+    """Returns whether its end is shown; children are shown with the process that started them."""
     is_run = tracked.is_connected or tracked.last - tracked.first >= _RUN_SECONDS
     return tracked.is_root and is_run
 
@@ -225,15 +225,15 @@ def _update_process(
     if worker is not None:
         tracked.is_connected, tracked.name = True, worker.name
         tracked.torch = worker.frameworks.get("torch", tracked.torch)
-        if worker.leaves_words is not None:
-            tracked.leaves_words = worker.leaves_words
+        if worker.writes_exit_record is not None:
+            tracked.writes_exit_record = worker.writes_exit_record
         tracked.devices = tuple(backend.name for backend in worker.in_use)
         peak = worker.total(lambda backend: backend.peak)
         tracked.peak = _largest((tracked.peak, tracked.values["held"], peak))
 
 
 def _read_values(worker: Worker | None, process: Process | None) -> Sizes:
-    """A worker that does not answer repeats old counters: its present ones are not known."""
+    """Returns the present values; those of a worker without an answer are not known."""
     sizes = _unknown_sizes()
     if process is not None:
         sizes["footprint"] = process.footprint

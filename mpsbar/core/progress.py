@@ -41,7 +41,7 @@ class RunProgress:
 
     @property
     def speed(self) -> tuple[float, str] | None:
-        """How much a second, of what: the finest that is known."""
+        """Returns how much it does a second, and of what: the finest unit that is known."""
         for bar in (self.inner, self.bar):
             if bar is not None and bar.rate is not None:
                 return bar.rate, bar.unit
@@ -49,6 +49,6 @@ class RunProgress:
 
     @property
     def millionths(self) -> int | None:
-        """Its speed in millionths a second: an epoch may take an hour."""
+        """Returns its speed in millionths a second: an epoch may take an hour."""
         speed = self.speed
         return None if speed is None or speed[0] > _MAX_SPEED else round(speed[0] * 1e6)

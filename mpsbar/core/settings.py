@@ -49,7 +49,7 @@ class Settings:
 
     @property
     def keep_cache_bytes(self) -> int:
-        """0: a cache may be as large as it likes."""
+        """Returns the largest cache that is left alone; 0: any size is."""
         return parse_size(self.keep_cache_below) or 0
 
 
@@ -58,7 +58,7 @@ AUTO_FREE_KEYS = ("keep_cache_below", "free_when_idle", "free_at_critical_pressu
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedSettings:
     """The settings in force, the origin of each, and complaints about values not used."""
 
     settings: Settings
@@ -68,7 +68,7 @@ class Loaded:
     is_file_usable: bool = True  # or missing
 
 
-class _NotAllowed(ValueError):
+class _DisallowedValueError(ValueError):
     """The value is not among the allowed ones."""
 
 
@@ -109,7 +109,7 @@ def _loopback_or_off(value: Any) -> str:
     try:
         address = parse_address(_check(value, isinstance(value, str)))
     except UserError:
-        raise _NotAllowed from None
+        raise _DisallowedValueError from None
     return str(_check(str(address), address.is_loopback and address.port > 0))
 
 
@@ -127,7 +127,7 @@ def _groups(value: Any) -> Groups:
 
 def _check(value: Any, is_allowed: bool) -> Any:
     if not is_allowed:
-        raise _NotAllowed
+        raise _DisallowedValueError
     return value
 
 
@@ -174,7 +174,7 @@ _ALLOWED = {
 def parse_values(
     table: Mapping[str, Any], name_of: Callable[[str], str] = str
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The allowed values, and one complaint for each other; `name_of` gives the name of a key."""
+    """Returns the allowed values, and a complaint for each other one; `name_of` names a key."""
     values: dict[str, Any] = {}
     complaints = []
     for key, value in table.items():
@@ -186,12 +186,12 @@ def parse_values(
 
 
 def parse_value(key: str, value: Any, name: str | None = None) -> Any:
-    """Return the value in the form that Settings has; raise UserError if it is not allowed."""
+    """Returns the value in the form that Settings has; raises UserError if it is not allowed."""
     if key not in _PARSERS:
         raise UserError(_complain_unknown(name or key))
     try:
         return _PARSERS[key](value)
-    except _NotAllowed:
+    except _DisallowedValueError:
         shown = _show(value)
         text = _("{setting} is {value}: it must be {allowed}")
         raise UserError(
@@ -200,7 +200,7 @@ def parse_value(key: str, value: Any, name: str | None = None) -> Any:
 
 
 def parse_text(key: str, text: str) -> Any:
-    """Parse an environment variable; text that fits nothing stays text, and is refused later."""
+    """Parses an environment variable; text that fits nothing stays text, and is refused later."""
     words = text.strip()
     if key == "alert_causes":
         return [word for word in words.replace(",", " ").split() if word != "none"]
@@ -223,7 +223,7 @@ def parse_text(key: str, text: str) -> Any:
 
 
 def change(settings: Settings, key: str, value: Any) -> Settings:
-    """Return the settings with one value changed; UserError: no such setting, or no such value."""
+    """Returns the settings with one value changed; UserError: no such setting or value."""
     return replace(settings, **{key: parse_value(key, value)})
 
 
@@ -247,7 +247,7 @@ def _show_key(name: str) -> str:
 
 
 def _show(value: Any) -> str:
-    """Show a value as it is written in the file, cut to fit into a sentence."""
+    """Returns a value as it is written in the file, cut to fit into a sentence."""
     is_list = isinstance(value, list) and all(isinstance(item, str) for item in value)
     is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
     try:

@@ -19,15 +19,16 @@ CRASHES = ("SIGQUIT", "SIGILL", "SIGTRAP", "SIGABRT", "SIGBUS", "SIGFPE", "SIGSE
 
 
 def name_signal(number: int, is_mac: bool | None) -> str | None:
-    """The name on the system that the process ran on; None: it has none, or that depends on the
-    system, which is not known."""
+    """Returns its name on the system that the process ran on.
+
+    Returns None if it has none, or if that depends on the system, which is not known.
+    """
     names = _NAMES if is_mac is None else _MAC_NAMES if is_mac else _LINUX_NAMES
     return names.get(number)
 
 
 def name_exit(code: int, platform: str) -> str:
-    """How a child process ended, by its return code and sys.platform: SIGSEGV, signal 40, exit code
-    3."""
+    """Returns how a child process ended, such as SIGSEGV, signal 40 or exit code 3."""
     if code >= 0:
         return f"exit code {code}"
     return name_signal(-code, platform == "darwin") or f"signal {-code}"

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from mpsbar.core.clock import has_jumped
 from mpsbar.core.machine import is_same_start
 from mpsbar.core.progress import RunProgress
+from mpsbar.core.sleep_gap import has_jumped
 from mpsbar.core.snapshot import Snapshot, Worker
 
 # Seconds between two readings that are kept.
@@ -18,7 +18,7 @@ SPACING = 5.0
 WARM_UP, MIN_STEADY, RECENT = 12, 24, 24
 MAX_READINGS = 360
 # Seconds after a gap in which a slow-down cannot be noticed.
-BLIND = (WARM_UP + MIN_STEADY + RECENT) * SPACING
+UNDETECTABLE = (WARM_UP + MIN_STEADY + RECENT) * SPACING
 MAX_PHASES = 4
 # Slower: at most half; as before: at least three quarters, for a minute.
 SLOWER, RECOVERED, RECOVERED_READINGS = 0.5, 0.75, 12
@@ -78,7 +78,7 @@ class SpeedWatch:
         self._contexts: deque[_Context] = deque(maxlen=MAX_READINGS)
 
     def add(self, snapshot: Snapshot) -> None:
-        """Add one reading, at most every SPACING seconds."""
+        """Adds one reading, at most every SPACING seconds."""
         now = snapshot.time
         if self._contexts:
             last = self._contexts[-1].time
@@ -121,7 +121,7 @@ class SpeedWatch:
             run.slow = _update(run.slow, readings)
 
     def _explain(self, slow: SlowDown, worker: Worker, snapshot: Snapshot) -> SlowDown:
-        """Add what changed on the machine when the run became slower, if one thing did."""
+        """Adds what changed on the machine when the run became slower, if one thing did."""
         earlier = [c for c in self._contexts if BESIDE <= slow.since - c.time <= BEFORE]
         later = [c for c in self._contexts if slow.since - c.time < BESIDE]
         if not earlier or not later:
@@ -189,7 +189,7 @@ def _judge(readings: deque[tuple[float, float]], unit: str) -> SlowDown | None:
 
 
 def _update(slow: SlowDown, readings: deque[tuple[float, float]]) -> SlowDown | None:
-    """The same slow-down with its present speed; None once the run is as fast as before."""
+    """Returns the slow-down with its present speed; None once the run is as fast as before."""
     recent = [rate for _, rate in readings][-RECOVERED_READINGS:]
     if min(recent) >= RECOVERED * slow.before:
         readings.clear()
@@ -204,7 +204,7 @@ def _changed(earlier: Sequence[object], later: Sequence[object], usual: object) 
 
 
 def _find_other(pid: int, earlier: list[_Context], later: list[_Context]) -> int | None:
-    """The process whose share of the GPU grew most, if it grew enough."""
+    """Returns the process whose share of the GPU grew most, if it grew enough."""
     others = {other for context in later for other in context.gpu} - {pid}
     growth = {other: _share(other, later) - _share(other, earlier) for other in others}
     most = max(growth, key=growth.__getitem__, default=None)

@@ -38,7 +38,7 @@ class LastFree:
 
     @property
     def may_come_later(self) -> bool:
-        """As Freed.may_come_later."""
+        """Returns whether it was busy, and a Free that waits may still find a safe moment."""
         return self.state == "busy" and self.reason not in NEVER_FREED
 
 
@@ -72,7 +72,7 @@ class Worker:
     kept_free: WaitingFree | None = None
     progress: RunProgress | None = None  # None: not known
     fallbacks: int | None = None  # operations that ran on the CPU; None: not counted
-    leaves_words: bool | None = None  # a record when it ends by itself; None: an older agent
+    writes_exit_record: bool | None = None  # a record when it ends by itself; None: an older agent
     process: Process | None = None  # the same, as seen from the outside
 
     @property
@@ -85,7 +85,7 @@ class Worker:
 
     @property
     def main_backend(self) -> Backend | None:
-        """The backend to show where there is room for one: the first that has a size."""
+        """Returns the backend to show where there is room for one: the first that has a size."""
         counted = [backend for backend in self.in_use if backend.held is not None]
         return next(iter(counted or self.in_use or self.backends), None)
 
@@ -94,7 +94,7 @@ class Worker:
         return any(backend.cached_is_bound for backend in self.in_use)
 
     def total(self, value: Callable[[Backend], int | None]) -> int | None:
-        """The sum of the known values of all allocators in use; None if none is known."""
+        """Returns the sum of the known values of all allocators in use; None if none is known."""
         known = None
         for backend in self.backends:
             if backend.state == IN_USE and (number := value(backend)) is not None:
@@ -102,7 +102,7 @@ class Worker:
         return known
 
     def count(self, counter: AllocatorCounter) -> int | None:
-        """One counter of all its allocators."""
+        """Returns one counter of all its allocators."""
         if counter.is_sum:
             return self.total(counter.read)
         return max((n for b in self.in_use if (n := counter.read(b)) is not None), default=None)
@@ -112,7 +112,7 @@ class Worker:
         return max((b.limit for b in self.in_use if b.limit is not None), default=None)
 
     def join(self, process: Process | None) -> "Worker":
-        """The worker with its process, and with the name that it has when it is not connected.
+        """Returns the worker with its process, and with the name that it has when not connected.
 
         The process knows its rank and a title that it wrote over its arguments (Ray's ray::A.work).
         """
@@ -142,8 +142,8 @@ class Family:
     others: tuple[Process, ...] = ()  # not connected
 
     @property
-    def distinct(self) -> tuple[Process, ...]:
-        """The unconnected members that a person tells apart: ranks, other programs, a lone copy."""
+    def own_rows(self) -> tuple[Process, ...]:
+        """Returns unconnected members with own rows: ranks, other programs, a lone copy."""
         names = {member.pid: _names(member) for member in (self.root, *self.workers, *self.others)}
         siblings = Counter((process.parent, process.name) for process in self.others)
         distinct = tuple(
@@ -156,9 +156,9 @@ class Family:
         return self.others if len(self.others) - len(distinct) == 1 else distinct
 
     @property
-    def alike(self) -> tuple[Process, ...]:
-        """The rest: copies of their parent or of each other, such as a DataLoader's workers."""
-        distinct = {process.pid for process in self.distinct}
+    def copies(self) -> tuple[Process, ...]:
+        """Returns copies of their parent or of each other, such as a DataLoader's workers."""
+        distinct = {process.pid for process in self.own_rows}
         return tuple(process for process in self.others if process.pid not in distinct)
 
 
@@ -203,13 +203,13 @@ class Snapshot:
 
     @property
     def names(self) -> dict[int, str]:
-        """The names of all processes, by pid."""
+        """Returns the names of all processes, by pid."""
         named = {process.pid: process.name for process in self.processes or ()}
         return named | {worker.pid: worker.name for worker in self.workers}
 
     @property
     def families(self) -> tuple[Family, ...]:
-        """All processes, each in one family; families with a worker come first."""
+        """Returns all processes, each in one family; families with a worker come first."""
         members: tuple[Worker | Process, ...] = (*self.workers, *self.unconnected)
         parents = {member.pid: member.parent for member in members}
         roots = _find_roots(parents)
@@ -219,12 +219,12 @@ class Snapshot:
         return tuple(_build_family(root, family) for root, family in families.items())
 
     def events_after(self, number: int) -> tuple[Event, ...]:
-        """The events that are new to a front end which has shown those up to `number`."""
+        """Returns the events that are new to a front end which has shown those up to `number`."""
         return tuple(event for event in self.events if event.number > number)
 
     @property
     def longest_job(self) -> Worker | None:
-        """The worker that has run longest, of those whose progress is known."""
+        """Returns the worker that has run longest, of those whose progress is known."""
         jobs = [
             (worker.started, worker)
             for worker in self.workers

@@ -14,11 +14,11 @@ from typing import Any
 _MAX_LINES = 200
 
 
-class NotTOML(ValueError):
+class InvalidTomlError(ValueError):
     """The text cannot be parsed; the message says where."""
 
 
-class NotChangeable(ValueError):
+class UnchangeableKeyError(ValueError):
     """The text is TOML, but the key is written in a way that only a person can change."""
 
 
@@ -30,7 +30,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise NotTOML(str(problem) or type(problem).__name__) from None
+        raise InvalidTomlError(str(problem) or type(problem).__name__) from None
 
 
 def render_value(value: bool | float | str | Sequence[str] | Mapping[str, Sequence[str]]) -> str:
@@ -56,16 +56,19 @@ def _render_text(text: str) -> str:
 
 
 def change_key(text: str, key: str, value: Any) -> str:
-    """The text with `key` changed in place, or added; NotTOML or NotChangeable if that fails."""
+    """Returns the text with `key` changed in place, or added.
+
+    Raises InvalidTomlError or UnchangeableKeyError if that fails.
+    """
     before = parse_toml(text)
     changed = _change(text, key, render_value(value))
     wanted = {**before, key: list(value) if isinstance(value, tuple) else value}
     try:
         if parse_toml(changed) == wanted:
             return changed
-    except NotTOML:
+    except InvalidTomlError:
         pass
-    raise NotChangeable(key)
+    raise UnchangeableKeyError(key)
 
 
 def _change(text: str, key: str, rendered: str) -> str:
@@ -85,7 +88,7 @@ def _change(text: str, key: str, rendered: str) -> str:
 
 
 def _statements(lines: Sequence[str]) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
-    """Each statement before the first [table]: its first line, the line after it, its values."""
+    """Yields each statement before the first [table]: its first line, the line after, values."""
     first = 0
     while first < len(lines) and not lines[first].lstrip().startswith("["):
         after, table = _read_statement(lines, first)
@@ -95,28 +98,28 @@ def _statements(lines: Sequence[str]) -> Iterator[tuple[int, int, Mapping[str, A
 
 
 def _read_statement(lines: Sequence[str], first: int) -> tuple[int, dict[str, Any]]:
-    """Read the shortest run of lines that is TOML: an unfinished array or string never is."""
+    """Reads the shortest run of lines that is TOML: an unfinished array or string never is."""
     for after in range(first + 1, min(len(lines), first + _MAX_LINES) + 1):
         try:
             return after, parse_toml("".join(lines[first:after]))
-        except NotTOML:
+        except InvalidTomlError:
             continue
-    raise NotChangeable(lines[first].strip())
+    raise UnchangeableKeyError(lines[first].strip())
 
 
 def _find_comment(statement: str, table: Mapping[str, Any]) -> str:
-    """The comment after the value, with the space before it."""
+    """Returns the comment after the value, with the space before it."""
     for found in re.finditer(r"[ \t]*#", statement):
         try:
             if parse_toml(statement[: found.start()]) == table:
                 return statement[found.start() :].rstrip("\r\n")
-        except NotTOML:
+        except InvalidTomlError:
             continue
     return ""
 
 
 def _find_line_before_tables(lines: Sequence[str]) -> int:
-    """The line above the first [table] and the comments right before it; else the end."""
+    """Returns the line above the first [table] and the comments right before it; else the end."""
     headers = (number for number, line in enumerate(lines) if line.lstrip().startswith("["))
     line_number = next(headers, len(lines))
     if line_number == len(lines):

@@ -40,13 +40,13 @@ _NEWEST = (_Newest("2.15.0", (15, 0), (3, 11)), _Newest("2.14.1", (14, 0), (3, 1
 
 
 def parse_release(version: str | None) -> Release | None:
-    """The first two numbers of 2.13.0+cpu, 2.10.0.dev20251008 or 2.4.0a0+git1a2b."""
+    """Returns the first two numbers of a version, such as 2.13.0+cpu or 2.4.0a0+git1a2b."""
     match = re.match(r"(\d{1,4})\.(\d{1,4})(?!\d)", version or "")
     return (int(match[1]), int(match[2])) if match else None
 
 
 def parse_numbers(version: str | None) -> tuple[int, ...] | None:
-    """26.3.2 -> (26, 3, 2); None for anything else."""
+    """Returns the numbers of a version, such as (26, 3, 2) for 26.3.2; None for anything else."""
     match = re.fullmatch(r"\d{1,4}(\.\d{1,4}){0,3}", version or "")
     return tuple(map(int, match[0].split("."))) if match else None
 
@@ -62,7 +62,7 @@ def newest_for(
 
 
 def package_for(macos: tuple[int, ...] | None, python: tuple[int, ...] | None) -> str | None:
-    """What pip is to install for the newest release with MPS; None if there is none for these.
+    """Returns what pip is to install for the newest release with MPS; None if there is none.
 
     pip chooses by Python and lets a release without MPS on this macOS be installed too.
     """
@@ -77,7 +77,7 @@ def package_for(macos: tuple[int, ...] | None, python: tuple[int, ...] | None) -
 
 
 def chip_generation(chip: str | None) -> int | None:
-    """Apple M2 Pro -> 2; None for any other chip."""
+    """Returns the generation of an M chip, such as 2 for Apple M2 Pro; None for any other chip."""
     match = re.match(r"Apple M(\d{1,2})\b", chip or "")
     return int(match[1]) if match else None
 
@@ -95,7 +95,7 @@ class NativeOperations:
     newest: Release  # the newest release that was looked at
 
     def find(self, operation: str) -> Release | None:
-        """The first release that has it; None: no release up to `newest`."""
+        """Returns the first release that has it; None: no release up to `newest`."""
         return self.since.get(operation.removeprefix("aten::"))
 
 
@@ -132,7 +132,7 @@ _MAX_UNKNOWN = 10
 
 
 def mask_settings(variables: Mapping[str, str]) -> dict[str, str]:
-    """The variables of torch: those that are known with their values, others by name alone."""
+    """Returns torch's variables: known ones with their values, others by name alone."""
     return {
         name: mask(value) if name in KNOWN_SETTINGS else MASK
         for name, value in variables.items()
@@ -141,7 +141,7 @@ def mask_settings(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def judge_settings(settings: Mapping[str, str], torch_version: str | None) -> tuple[Reason, ...]:
-    """Which variables do harm, nothing, or not what they say.
+    """Returns which variables do harm, nothing, or not what they say.
 
     Only the environment at the start of a process counts: PYTORCH_ENABLE_MPS_FALLBACK is read when
     torch is loaded, the watermarks when MPS is used first.
@@ -185,7 +185,7 @@ def _judge_watermarks(settings: Mapping[str, str]) -> Iterator[Reason]:
 
 
 def _note_watermarks(settings: Mapping[str, str]) -> tuple[Reason, ...]:
-    """Name watermarks that are valid: they can still be set too late."""
+    """Names watermarks that are valid: they can still be set too late."""
     names = " ".join(
         f"{name}={printable(settings[name], 80)}" for name in (HIGH, LOW) if name in settings
     )
@@ -212,7 +212,7 @@ def _judge_switches(settings: Mapping[str, str]) -> Iterator[Reason]:
 
 
 def _judge_unknown(settings: Mapping[str, str], torch_version: str | None) -> Iterator[Reason]:
-    """KNOWN_SETTINGS is the list of torch 2.13: a newer torch may know more names."""
+    """Reports unknown names; KNOWN_SETTINGS is of torch 2.13, a newer one may know more."""
     release = parse_release(torch_version)
     unknown = [n for n in sorted(settings) if "MPS" in n and n not in KNOWN_SETTINGS]
     for name in unknown[:_MAX_UNKNOWN]:

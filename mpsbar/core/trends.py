@@ -7,9 +7,9 @@ from math import inf
 from typing import NamedTuple
 
 from mpsbar.agent.frameworks import ALLOCATORS
-from mpsbar.core.clock import has_jumped
 from mpsbar.core.counters import sum_known
 from mpsbar.core.machine import PRESSURE_LEVELS, Process, is_same_start
+from mpsbar.core.sleep_gap import has_jumped
 from mpsbar.core.slow_down import SpeedWatch
 from mpsbar.core.snapshot import Snapshot, Worker
 
@@ -94,14 +94,14 @@ class ProcessSeries:
     speed: Series = ()  # of its run, in millionths a second
 
     def copy(self) -> "ProcessSeries":
-        """As `replace` makes it, in a fifth of the time: each process is copied at every tick."""
+        """Copies itself, five times as fast as `replace`: each process is copied at every tick."""
         return ProcessSeries(
             self.started, self.seen, self.footprint, self.held, self.allocated, self.cached,
             self.speed,
         )  # fmt: skip
 
     def trends(self, now: float, seconds: float) -> tuple[Trend | None, ...]:
-        """Trends of footprint, held and allocated, over the time that the first two are known."""
+        """Returns trends of footprint, held and allocated while the first two are known."""
         if not (self.footprint and self.held):
             return (None, None, None)
         since = max(self.footprint[0].time, self.held[0].time)
@@ -119,7 +119,7 @@ class Trends:
         self.speeds = SpeedWatch()
 
     def add(self, snapshot: Snapshot) -> None:
-        """Add one reading. Times are the snapshot's: macOS's monotonic clock stops during sleep."""
+        """Adds a reading. Times are the snapshot's: macOS's monotonic clock stops during sleep."""
         now, machine, read = snapshot.time, self.machine, snapshot.machine
         busy = None if read.gpu.utilization is None else round(read.gpu.utilization)
         machine.memory_available = append(machine.memory_available, now, read.memory_available)
@@ -156,7 +156,7 @@ class Trends:
         return replace(self.machine)
 
     def copy_processes(self) -> dict[int, ProcessSeries]:
-        """Copies by pid, for the Snapshot: they do not change while a front end draws them."""
+        """Copies the series by pid: those of a Snapshot do not change while they are drawn."""
         return {pid: series.copy() for pid, series in self._processes.items()}
 
     def _find_series(self, pid: int, started: float | None, now: float) -> ProcessSeries:
@@ -179,7 +179,7 @@ class Trends:
 
 
 def append(series: Series, now: float, value: int | None) -> Series:
-    """Append a value unless it is None; a gap or a clock that was set back starts a new series."""
+    """Appends a value unless it is None; a gap or a clock set back starts a new series."""
     if value is None:
         return series
     if series and has_jumped(series[-1].time, now):
@@ -193,13 +193,13 @@ def append(series: Series, now: float, value: int | None) -> Series:
 
 
 def recent(series: Series, now: float, seconds: float) -> Series:
-    """The points of the last `seconds`; none at all if the newest is older than GAP."""
+    """Returns the points of the last `seconds`; none at all if the newest is older than GAP."""
     points = series[bisect_left(series, (now - seconds,)) : bisect_right(series, (now, inf))]
     return points if points and not has_jumped(points[-1].time, now) else ()
 
 
 def measure(points: Series, seconds: float) -> Trend | None:
-    """The trend of the points; None: they span less than `seconds`, or are too few for medians."""
+    """Returns the trend; None if the points span less than `seconds` or are too few for medians."""
     if not points or points[-1].time - points[0].time < seconds:
         return None
     start, span = points[0].time, points[-1].time - points[0].time
@@ -214,7 +214,7 @@ def measure(points: Series, seconds: float) -> Trend | None:
 
 
 def gpu_memory(snapshot: Snapshot) -> int | None:
-    """GPU memory that all processes use; if that is not known, what the connected ones hold."""
+    """Returns GPU memory of all processes; if that is not known, what the connected ones hold."""
     if snapshot.machine.gpu.memory_in_use is not None:
         return snapshot.machine.gpu.memory_in_use
     workers = [worker for worker in snapshot.workers if worker.state != "gone"]
@@ -246,7 +246,7 @@ def _centre(points: Series) -> float:
 
 
 def _find_processes(snapshot: Snapshot) -> Iterable[Process]:
-    """All processes; those of workers also when the processes could not be listed."""
+    """Returns all processes; those of workers also when the processes could not be listed."""
     yield from snapshot.processes or ()
     for worker in snapshot.workers:
         if worker.process is not None and worker.state != "gone":

@@ -23,33 +23,49 @@ Basis = Literal[
     "restart", "still_running", "other_rank", "exit_reason",
 ]  # fmt: skip
 EndCode = Literal[
-    "finished",  # exit code 0
-    "exited",  # by itself, the code is not known
-    "exit_code",
-    "exception",
-    "out_of_memory",  # in torch's, MLX's or Python's own words
-    "killed_for_memory",  # by the system
-    "killed",  # SIGKILL, by a person or by the system
-    "stopped",  # by Stop in mpsbar
-    "interrupted",  # Ctrl-C
-    "terminated",  # asked to stop by a signal
-    "other_rank",  # ended by its launcher after another rank failed
-    "crashed",
-    "metal_timeout",
-    "interactivity",
-    "submissions_ignored",
-    "gpu_fault",
-    "gpu_reset",
-    "code_signing",
-    "panic",
-    "restarted",
-    "replaced",  # it runs on as another program
-    "unknown",
-]
-# What the GPU or its driver did to the process: whether torch raises then depends on its version.
-METAL = ("metal_timeout", "interactivity", "gpu_fault", "gpu_reset")
-# Not worth a notification.
-NORMAL = ("finished", "exited", "stopped", "interrupted", "terminated", "replaced")
+    "finished", "exited", "exit_code", "exception", "out_of_memory", "killed_for_memory", "killed",
+    "stopped", "interrupted", "terminated", "other_rank", "crashed", "metal_timeout",
+    "interactivity", "submissions_ignored", "gpu_fault", "gpu_reset", "code_signing", "panic",
+    "restarted", "replaced", "unknown",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class EndKind:
+    """What holds for every end with the same code."""
+
+    advice: tuple[str, ...] = ()  # codes of Advice; the evidence of one end may add some
+    is_normal: bool = False  # not worth a notification
+    # The GPU or its driver failed: whether torch raises then depends on its version.
+    is_metal: bool = False
+
+
+END_KINDS: dict[EndCode, EndKind] = {
+    "finished": EndKind(is_normal=True),  # exit code 0
+    "exited": EndKind(is_normal=True),  # by itself, the code is not known
+    "exit_code": EndKind(),
+    "exception": EndKind(),
+    # In torch's, MLX's or Python's own words.
+    "out_of_memory": EndKind(("smaller_batch", "shorter_input")),
+    # By the system.
+    "killed_for_memory": EndKind(("smaller_batch", "watermark_lower", "watch_memory")),
+    "killed": EndKind(("watch_memory",)),  # SIGKILL, by a person or by the system
+    "stopped": EndKind(is_normal=True),  # by Stop in mpsbar
+    "interrupted": EndKind(is_normal=True),  # Ctrl-C
+    "terminated": EndKind(is_normal=True),  # asked to stop by a signal
+    "other_rank": EndKind(),  # ended by its launcher after another rank failed
+    "crashed": EndKind(("fault_handler", "newer_framework")),
+    "metal_timeout": EndKind(("shorter_kernels", "relax_timeout"), is_metal=True),
+    "interactivity": EndKind(("display_asleep", "shorter_kernels"), is_metal=True),
+    "submissions_ignored": EndKind(("restart_process",)),
+    "gpu_fault": EndKind(("newer_framework", "report_bug"), is_metal=True),
+    "gpu_reset": EndKind(("redo_results", "relax_timeout"), is_metal=True),
+    "code_signing": EndKind(),
+    "panic": EndKind(("newer_macos", "smaller_batch")),
+    "restarted": EndKind(),
+    "replaced": EndKind(is_normal=True),  # it runs on as another program
+    "unknown": EndKind(is_normal=True),
+}
 SIGHUP, SIGINT, SIGKILL, SIGTERM = 1, 2, 9, 15
 # In the minute before: as much swap as a run that fits does not need.
 SWAP_GROWTH = 1 << 30
@@ -67,8 +83,7 @@ class EndVerdict:
 
     @property
     def is_normal(self) -> bool:
-        """Returns whether it is not worth a notification; an unknown end is not either."""
-        return self.code in NORMAL or self.code == "unknown"
+        return END_KINDS[self.code].is_normal
 
 
 def judge_end(evidence: EndEvidence) -> EndVerdict:
@@ -82,7 +97,7 @@ def judge_end(evidence: EndEvidence) -> EndVerdict:
         # Whoever reads it may do so on another system, where this number is another signal.
         name = name_signal(number, evidence.is_mac)
         values |= {} if name is None else {"signal_name": name}
-    if evidence.torch is not None and verdict.code in METAL:
+    if evidence.torch is not None and END_KINDS[verdict.code].is_metal:
         values["torch"] = evidence.torch
     fallbacks = None if evidence.words is None else evidence.words.fallbacks
     unreadable = evidence.reports.unreadable
@@ -98,9 +113,9 @@ def _judge(e: EndEvidence) -> EndVerdict:
     if status.signal is not None:
         return _judge_signal(e, status.signal)
     assert status.code is not None
-    found = _judge_error(e, ("exit_status",))
-    if found is not None:
-        return found
+    verdict = _judge_error(e, ("exit_status",))
+    if verdict is not None:
+        return verdict
     if e.stop_signal is not None:
         return EndVerdict("stopped", "likely", {"code": status.code}, ("stop_asked", "exit_status"))
     if status.code == 0:
@@ -111,11 +126,11 @@ def _judge(e: EndEvidence) -> EndVerdict:
 
 
 def _judge_unseen(e: EndEvidence) -> EndVerdict:
-    """The exit status is not known: mpsbar was not running, or the system does not say."""
+    """Judges an end whose exit status mpsbar did not see, or the system does not tell."""
     reports = e.reports
-    found = _judge_error(e, ())
-    if found is not None:
-        return found
+    verdict = _judge_error(e, ())
+    if verdict is not None:
+        return verdict
     # Before the words: a library may crash after Python has ended, when they were left already.
     if reports.crash is not None:
         return _judge_crash(e, reports.crash.signal, ())
@@ -160,7 +175,7 @@ def _judge_signal(e: EndEvidence, number: int) -> EndVerdict:
 
 
 def _judge_reported_kill(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict | None:
-    """The system said itself, about this very process, that it killed it for memory."""
+    """Judges an end of which the system itself says that it killed this process for memory."""
     sources: list[tuple[str | None, Basis]] = [
         (e.status.jetsam if e.status else None, "exit_status"),
         (e.exit_reason, "exit_reason"),
@@ -177,7 +192,7 @@ def _judge_reported_kill(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict 
 
 
 def _judge_kill(e: EndEvidence, values: dict[str, Value]) -> EndVerdict:
-    """Who sent a SIGKILL is not known. macOS leaves no report of its usual kill for memory."""
+    """Judges a SIGKILL of an unknown sender: macOS does not report its usual kill for memory."""
     basis: list[Basis] = ["exit_status"]
     if e.reports.cgroup_kill:
         return EndVerdict("killed_for_memory", "likely", values, ("exit_status", "cgroup"))
@@ -222,7 +237,7 @@ def _judge_crash(e: EndEvidence, number: int | None, seen: tuple[Basis, ...]) ->
 
 
 def _judge_error(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict | None:
-    """The verdict of an exception that ended it; None where none did, as far as is known."""
+    """Judges an exception that ended it; None where none did, as far as is known."""
     error = e.words.error if e.words is not None else None
     if error is None:
         return None
@@ -251,28 +266,28 @@ def _judge_error(e: EndEvidence, seen: tuple[Basis, ...]) -> EndVerdict | None:
 
 
 def _find_sizes(error: RaisedError, e: EndEvidence) -> dict[str, Value]:
-    """Bytes: `at` is what the process had in use, as its allocator said or as it was last read."""
-    found: dict[str, Value] = {**read_sizes(error.text)}
-    if "at" not in found:
+    """Returns bytes; `at` is what was in use, as the allocator said or as it was last read."""
+    sizes: dict[str, Value] = {**read_sizes(error.text)}
+    if "at" not in sizes:
         held = (e.words.memory.get("held") if e.words is not None else None) or e.held
         if held is not None:
-            found["at"] = held
-    return found
+            sizes["at"] = held
+    return sizes
 
 
 def _judge_missing_record(e: EndEvidence) -> tuple[Basis, ...]:
-    """Missing last words are evidence only if the agent would have written some."""
-    expected = e.is_connected and e.leaves_words and "last_words" not in e.reports.unreadable
+    """Returns missing last words as evidence, if the agent would have written some."""
+    expected = e.is_connected and e.writes_exit_record and "last_words" not in e.reports.unreadable
     return ("no_last_words",) if expected and e.words is None else ()
 
 
 def build_verdict_json(verdict: EndVerdict) -> dict[str, Any]:
-    """The verdict as plain data, for the history and for --json."""
+    """Returns the verdict as plain data, for the history and for --json."""
     return asdict(verdict)
 
 
 def parse_verdict_json(value: Any) -> EndVerdict | None:
-    """The inverse; None for anything that was not written by build_verdict_json."""
+    """Parses what build_verdict_json built; None for anything else."""
     if not isinstance(value, Mapping) or value.get("code") not in get_args(EndCode):
         return None
     sure: Any = value.get("sure")

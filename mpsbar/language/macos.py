@@ -13,7 +13,7 @@ _MAX_LANGUAGES = 50
 
 
 def read_preferred_languages(library: str = CORE_FOUNDATION) -> list[str]:
-    """Languages such as "ko-KR", best first, also those of this app alone; empty: unknown."""
+    """Returns languages such as "ko-KR", best first, also those of this app; empty: unknown."""
     try:
         foundation = ctypes.CDLL(library)
         copy_languages = foundation.CFLocaleCopyPreferredLanguages

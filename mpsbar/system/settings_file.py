@@ -13,14 +13,14 @@ from mpsbar.core.errors import UserError, reason_of
 from mpsbar.core.naming import printable
 from mpsbar.core.settings import (
     KEYS,
-    Loaded,
+    LoadedSettings,
     Origin,
     Settings,
     parse_text,
     parse_value,
     parse_values,
 )
-from mpsbar.core.toml import NotChangeable, NotTOML, change_key, parse_toml
+from mpsbar.core.toml import InvalidTomlError, UnchangeableKeyError, change_key, parse_toml
 from mpsbar.language import _
 from mpsbar.system import paths
 from mpsbar.system.files import NotAFile, TooLarge, move_aside, read_bytes, replace_own_file
@@ -33,10 +33,12 @@ class _Broken(Exception):
     """The reason why a file is no settings file."""
 
 
-def read_settings(flags: Mapping[str, Any] | None = None, *, repair: bool = False) -> Loaded:
+def read_settings(
+    flags: Mapping[str, Any] | None = None, *, repair: bool = False
+) -> LoadedSettings:
     """Defaults < file < environment < flags. Only with `repair` is a broken file moved aside."""
     file = paths.settings_file()
-    loaded = Loaded(Settings(), str(file))
+    loaded = LoadedSettings(Settings(), str(file))
     try:
         loaded = _merge(loaded, "file", parse_toml_file(file), f"{file.name}: {{}}")
     except _Broken as broken:
@@ -58,14 +60,14 @@ def write_setting(key: str, value: Any) -> None:
         changed = change_key(text, key, value)
         if changed != text:
             replace_own_file(file, changed.encode())
-    except (NotTOML, _Broken) as problem:
+    except (InvalidTomlError, _Broken) as problem:
         raise UserError(
             _(
                 "{file} is damaged ({problem}) and was left unchanged;"
                 " for details: mpsbar config validate"
             ).format(file=file, problem=problem)
         ) from None
-    except NotChangeable:
+    except UnchangeableKeyError:
         raise UserError(
             _("couldn't change {key} in {file}; change it by hand").format(key=key, file=file)
         ) from None
@@ -82,7 +84,7 @@ def variable_of(key: str) -> str:
 def parse_toml_file(file: Path) -> dict[str, Any]:
     try:
         return parse_toml(_read_text(file))
-    except NotTOML as problem:
+    except InvalidTomlError as problem:
         raise _Broken(
             _("it is not TOML: {problem}").format(problem=printable(str(problem), 120))
         ) from None
@@ -106,7 +108,9 @@ def _read_environment() -> dict[str, Any]:
     return {key: parse_text(key, text) for key, text in found.items() if text.strip()}
 
 
-def _merge(loaded: Loaded, origin: Origin, table: Mapping[str, Any], form: str) -> Loaded:
+def _merge(
+    loaded: LoadedSettings, origin: Origin, table: Mapping[str, Any], form: str
+) -> LoadedSettings:
     names = {"environment": variable_of, "flag": lambda key: f"--{key.replace('_', '-')}"}
     values, complaints = parse_values(table, names.get(origin, str))
     return replace(
@@ -117,7 +121,7 @@ def _merge(loaded: Loaded, origin: Origin, table: Mapping[str, Any], form: str) 
     )
 
 
-def _report_broken(loaded: Loaded, why: str, repair: bool) -> Loaded:
+def _report_broken(loaded: LoadedSettings, why: str, repair: bool) -> LoadedSettings:
     text = _("{file} can't be used ({why}); using the defaults")
     target, problem = None, ""
     if repair:

@@ -76,7 +76,7 @@ def _ended(process: EndedProcess, now: float, ui_state: UiState) -> Row:
 
 def _shown(family: Family) -> list[Worker | Process]:
     """The processes with a row of their own; unconnected children that are copies share one row."""
-    return [family.root, *family.workers, *family.distinct]
+    return [family.root, *family.workers, *family.own_rows]
 
 
 def _family(
@@ -92,7 +92,7 @@ def _family(
             rows.append(_worker(process, name, snapshot, ui_state))
         else:
             rows.append(_process(process, name, snapshot, ui_state))
-    if family.alike:
+    if family.copies:
         rows.append(_others(family))
     return rows
 
@@ -156,6 +156,6 @@ def _process(process: Process, name: str, snapshot: Snapshot, ui_state: UiState)
 
 
 def _others(family: Family) -> Row:
-    name = "└ " + wording.children(len(family.alike))
-    size = wording.charged_together(family.alike)
+    name = "└ " + wording.children(len(family.copies))
+    size = wording.charged_together(family.copies)
     return _row(f"others-{family.root.pid}", name, "", size, [_("not connected")])

@@ -37,15 +37,15 @@ def build_rows(snapshot: Snapshot, as_tree: bool = True) -> tuple[TableRow, ...]
 
 def _build_family(family: Family, snapshot: Snapshot) -> Iterable[TableRow]:
     yield _build_row(family.root, snapshot)
-    members: tuple[Worker | Process, ...] = (*family.workers, *family.distinct)
+    members: tuple[Worker | Process, ...] = (*family.workers, *family.own_rows)
     for member in members:
         row = _build_row(member, snapshot)
         cells = row.cells | {"NAME": INDENT + row.cells["NAME"]}
         yield replace(row, cells=cells, is_child=True)
-    if family.alike:
+    if family.copies:
         words = {
-            "NAME": INDENT + wording.children(len(family.alike)),
-            "FOOTPRINT": wording.charged_together(family.alike),
+            "NAME": INDENT + wording.children(len(family.copies)),
+            "FOOTPRINT": wording.charged_together(family.copies),
             "NOTE": _("not connected"),
         }
         yield TableRow(f"children-{family.root.pid}", None, words, {}, True)

@@ -1,1 +1,1 @@
-"""Our end of the wire: poll workers, ask them to free memory, connect environments."""
+"""The client side of the agent's protocol: polls workers, sends requests, connects environments."""

@@ -17,9 +17,11 @@ _WANTED_FILES = 4096
 _RESERVED_FILES = 64
 
 
-class Refused(Exception):
-    """Nobody listens: the process has ended and left its socket file. On macOS also from a living
-    one, while its queue of connections is full."""
+class NotListeningError(Exception):
+    """Nobody listens at the socket: its process has ended and left the file.
+
+    On macOS a living process refuses too, while its queue of connections is full.
+    """
 
 
 class WorkerConnection:
@@ -44,7 +46,7 @@ class WorkerConnection:
                 raise PermissionError(f"{path} is served by another process ({served_by})")
         except ConnectionRefusedError:
             self.close()
-            raise Refused from None
+            raise NotListeningError from None
         except OSError:
             self.close()
             raise

@@ -26,11 +26,11 @@ from mpsbar.system.files import read_bytes, replace_file
 from mpsbar.system.ownership import NotTrusted, require_safe
 from mpsbar.system.paths import enabled_file
 from mpsbar.system.start_python import start_python
-from mpsbar.workers.connection import Refused, WorkerConnection
+from mpsbar.workers.connection import NotListeningError, WorkerConnection
 from mpsbar.workers.environments import (
     ASK_SECONDS,
     Environment,
-    EnvironmentProblem,
+    UnusablePythonError,
     forget_enabled,
     read_enabled,
     read_environment,
@@ -78,7 +78,7 @@ _MAX_BYTES = 1 << 20
 
 
 def enable(environment: Environment) -> bool:
-    """Writes the files; False if they were there already. EnvironmentProblem if it cannot."""
+    """Writes the files; False if they were there already. UnusablePythonError if it cannot."""
     files = build_files(environment)
     site = environment.site
     _refuse_links(site, files)
@@ -91,7 +91,7 @@ def enable(environment: Environment) -> bool:
         _remove(site, old - set(files))
     except OSError as problem:
         reason = reason_of(problem)
-        raise EnvironmentProblem(
+        raise UnusablePythonError(
             _("couldn't write to {folder}: {problem}").format(folder=site, problem=reason)
         ) from None
     _clear_hidden_flag(site / "mpsbar-agent.pth")
@@ -138,7 +138,7 @@ def disable(environment: Environment) -> bool:
         _remove(environment.site, set(names))
     except OSError as problem:
         reason = reason_of(problem)
-        raise EnvironmentProblem(
+        raise UnusablePythonError(
             _("couldn't change {folder}: {problem}").format(folder=environment.site, problem=reason)
         ) from None
     return bool(names)
@@ -222,13 +222,13 @@ def _read(path: Path) -> bytes | None:
 def _find_link(site: Path, folder: Path) -> Path | None:
     """Returns the first link among the folders below `site`."""
     below = [folder, *folder.parents]
-    return next((each for each in below if site in each.parents and each.is_symlink()), None)
+    return next((path for path in below if site in path.parents and path.is_symlink()), None)
 
 
 def _refuse_links(site: Path, names: Iterable[str]) -> None:
     for name in names:
         if link := _find_link(site, (site / name).parent):
-            raise EnvironmentProblem(
+            raise UnusablePythonError(
                 _("{link} is a link to another folder: remove it first").format(link=link)
             )
 
@@ -244,7 +244,7 @@ def _remove(site: Path, names: set[str]) -> None:
         caches = [] if compiled.is_symlink() else compiled.glob(f"{path.stem}.*.pyc")
         for old in [path, *caches]:
             old.unlink(missing_ok=True)
-        folders |= {compiled, *(each for each in path.parents if site in each.parents)}
+        folders |= {compiled, *(folder for folder in path.parents if site in folder.parents)}
     for folder in sorted(folders - {site}, key=lambda folder: -len(folder.parts)):
         with contextlib.suppress(OSError):
             folder.rmdir()
@@ -266,7 +266,7 @@ def connect(python: str) -> Connected:
         environment = read_environment(python)
         is_new = _enable_and_remember(environment)
         answer = read_answer(environment, dict(os.environ)) if is_new else None
-    except EnvironmentProblem as problem:
+    except UnusablePythonError as problem:
         return Connected(python, "refused", error=str(problem))
     if not is_new:
         state: ConnectState = "enabled_before"
@@ -286,17 +286,17 @@ def _enable_and_remember(environment: Environment) -> bool:
     reason = remember_enabled(python)
     if reason is not None:
         text = _("couldn't add it to {file}, the list of what is enabled: {problem}")
-        raise EnvironmentProblem(text.format(file=enabled_file(), problem=reason))
+        raise UnusablePythonError(text.format(file=enabled_file(), problem=reason))
     try:
         return enable(environment)
-    except EnvironmentProblem:
+    except UnusablePythonError:
         if not was_known:
             forget_enabled(python)
         raise
 
 
 def read_answer(environment: Environment, environ: dict[str, str]) -> str | None:
-    """Returns the version of the agent that answered, None if none did; EnvironmentProblem: not
+    """Returns the version of the agent that answered, None if none did; UnusablePythonError: not
     run.
     """
     clean = {k: v for k, v in environ.items() if k not in ("MPSBAR_DISABLE", "PYTHONPATH")}
@@ -317,7 +317,7 @@ def _start(python: str, environ: dict[str, str]) -> "subprocess.Popen[bytes]":
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
     except NotTrusted as problem:  # somebody else can change it by now
-        raise EnvironmentProblem(
+        raise UnusablePythonError(
             _("{python} was not run: {problem}").format(python=python, problem=problem)
         ) from None
 
@@ -334,7 +334,7 @@ def _wait(run_dir: Path, process: "subprocess.Popen[bytes]", deadline: float) ->
 def _ask(path: Path, deadline: float) -> Any:
     try:
         connection = WorkerConnection(str(path))
-    except (OSError, Refused):
+    except (OSError, NotListeningError):
         return None
     try:
         connection.ask("hello")

@@ -38,7 +38,7 @@ print({_MARK!r} + json.dumps({{
 """
 
 
-class EnvironmentProblem(UserError):
+class UnusablePythonError(UserError):
     """One sentence on why nothing can be done with this Python."""
 
 
@@ -53,7 +53,7 @@ class Environment:
 
 
 def read_environment(python: str) -> Environment:
-    """Asks `python` itself; EnvironmentProblem if it does not answer or may not be changed."""
+    """Asks `python` itself; UnusablePythonError if it does not answer or may not be changed."""
     try:
         answer = _ask(python)
     except (OSError, ValueError) as problem:
@@ -63,7 +63,7 @@ def read_environment(python: str) -> Environment:
             "not_python": _("{python} can't be run: {problem}"),
         }[classify_start(problem)]
         text = words.format(python=python, problem=reason_of(problem))
-        raise EnvironmentProblem(text) from None
+        raise UnusablePythonError(text) from None
     return parse_environment(python, answer)
 
 
@@ -75,7 +75,7 @@ def _ask(python: str) -> ChildAnswer:
         for answers in child.read_answers():
             answer = answers[-1] if answers else answer
     if child.has_hung:
-        raise EnvironmentProblem(
+        raise UnusablePythonError(
             _("{python} did not answer within {seconds:.0f} s").format(
                 python=python, seconds=ASK_SECONDS
             )
@@ -84,27 +84,27 @@ def _ask(python: str) -> ChildAnswer:
 
 
 def parse_environment(python: str, answer: ChildAnswer) -> Environment:
-    """Checks a Python's answer; EnvironmentProblem if it may not be changed. Pure."""
+    """Checks a Python's answer; UnusablePythonError if it may not be changed. Pure."""
     version, implementation = _parse_version(answer.get("version")), answer.get("implementation")
     prefix, site = _parse_path(answer.get("prefix")), _parse_path(answer.get("site"))
     is_typed = isinstance(implementation, str) and isinstance(answer.get("managed"), bool)
     if version is None or prefix is None or site is None or not is_typed:
-        raise EnvironmentProblem(_("{python} is not a usable Python").format(python=python))
+        raise UnusablePythonError(_("{python} is not a usable Python").format(python=python))
     if implementation != "cpython" or version < (3, 9):
         name = f"{printable(str(implementation), 40)} {version[0]}.{version[1]}"
-        raise EnvironmentProblem(
+        raise UnusablePythonError(
             _("{python} is {name}; CPython 3.9 or later is required").format(
                 python=python, name=name
             )
         )
     if ".app/Contents/" in f"{site}/":
-        raise EnvironmentProblem(
+        raise UnusablePythonError(
             _("{python} belongs to an app, whose signature does not allow changes").format(
                 python=python
             )
         )
     if answer["managed"]:
-        raise EnvironmentProblem(
+        raise UnusablePythonError(
             _(
                 "{python} is managed by the system (EXTERNALLY-MANAGED): "
                 "create a venv and enable that, or use mpsbar run"
@@ -152,7 +152,7 @@ def remember_enabled(python: str) -> str | None:
 
 
 def forget_enabled(python: str) -> None:
-    """Takes a Python off the list; EnvironmentProblem if the list cannot be changed."""
+    """Takes a Python off the list; UnusablePythonError if the list cannot be changed."""
     enabled = read_enabled()
     file = paths.enabled_file()
     try:
@@ -162,7 +162,7 @@ def forget_enabled(python: str) -> None:
             _write([other for other in enabled if other != python])
     except OSError as problem:
         reason = reason_of(problem)
-        raise EnvironmentProblem(
+        raise UnusablePythonError(
             _("{python} is still listed in {file}: {problem}").format(
                 python=python, file=file, problem=reason
             )

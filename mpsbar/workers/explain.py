@@ -1,4 +1,4 @@
-"""What `mpsbar run --explain` gives its command, and what the processes of it have left behind.
+"""The environment for `mpsbar run --explain`, and the results that its processes left behind.
 
 Each leaves a file of the operations it counted (agent/fallbacks.py) and, where torch printed its
 profile log, one with the end of its stderr.
@@ -63,13 +63,13 @@ def read_explanation(folder: Path) -> Explanation:
             record.get("is_final") is True,
         )  # fmt: skip
         stderr += others
-    found = by_process.values()
+    processes = by_process.values()
     return Explanation(
         Fallbacks(
-            merge_operations(operation for each in found for operation in each.operations),
-            next((each.torch for each in found if each.torch), None),
-            any(each.is_profiled for each in found),
-            all(each.is_complete for each in found),
+            merge_operations(row for process in processes for row in process.operations),
+            next((process.torch for process in processes if process.torch), None),
+            any(process.is_profiled for process in processes),
+            all(process.is_complete for process in processes),
         ),
         by_process,
         tuple(stderr[:_MAX_LINES]),

@@ -43,7 +43,7 @@ del _mpsbar_load
 """
 
 
-class NotOurs(UserError):
+class ForeignFileError(UserError):
     """There is a file of that name that mpsbar has not written."""
 
     def __init__(self, path: Path) -> None:
@@ -55,13 +55,13 @@ class NotOurs(UserError):
 def enable(agent: Path) -> Path:
     """Has every kernel of the default profile load the extension; returns the start-up file.
 
-    `agent` is the copy for environments that have none. Raises NotOurs, or OSError where it
-    cannot be written.
+    `agent` is the copy for environments that have none. Raises ForeignFileError, or OSError if the
+    file cannot be written.
     """
     path = ipython_folder() / FILE
     require_own(path.parent)
     if os.path.lexists(path) and not _is_ours(path):
-        raise NotOurs(path)
+        raise ForeignFileError(path)
     folders = _read_folders(path) + _make_folders(path.parent)
     hook = str(agent / "startup_hook.py")
     code = _CODE.format(mark=_MARK, folders=folders, agent=str(agent), hook=hook)
@@ -108,6 +108,6 @@ def _read_folders(path: Path) -> int:
 
 def _make_folders(folder: Path) -> int:
     """Makes `folder` and what is missing above it; returns how many folders it made."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     make_folders(folder)
     return len(missing)

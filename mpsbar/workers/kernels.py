@@ -32,13 +32,13 @@ class Kernel:
 
 def find_kernels() -> list[Kernel]:
     """Returns each name once, the first that Jupyter would find."""
-    found: dict[str, Kernel] = {}
+    kernels: dict[str, Kernel] = {}
     for folder in _list_folders():
         for file in sorted(folder.glob("kernels/*/kernel.json")):
             kernel = read_kernel(file)
             if kernel is not None:
-                found.setdefault(kernel.name, kernel)
-    return list(found.values())
+                kernels.setdefault(kernel.name, kernel)
+    return list(kernels.values())
 
 
 def read_kernel(file: Path) -> Kernel | None:

@@ -48,7 +48,7 @@ def parse_hello(pid: int, hello: Any) -> Worker:
         notebook=notebook,
         parent=parse_count(hello.get("parent")),
         agent=_optional_text(hello.get("agent")),
-        leaves_words=last_words if isinstance(last_words, bool) else None,
+        writes_exit_record=last_words if isinstance(last_words, bool) else None,
         methods=frozenset(map(parse_text, methods[:20] if isinstance(methods, list) else ())),
         frameworks=_parse_frameworks(hello.get("frameworks")),
     )

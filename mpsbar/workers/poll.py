@@ -15,7 +15,7 @@ from mpsbar.agent import protocol, user_folders
 from mpsbar.core.machine import SAME_START
 from mpsbar.core.snapshot import Worker
 from mpsbar.system.ownership import is_running
-from mpsbar.workers.connection import Refused, WorkerConnection
+from mpsbar.workers.connection import NotListeningError, WorkerConnection
 from mpsbar.workers.parse import parse_hello, parse_stats, parse_worker
 
 POLL_SECONDS = 0.5
@@ -88,8 +88,9 @@ class WorkerPoll:
         start = time.monotonic()
         if self._polled and seconds:
             time.sleep(min(seconds, _ANSWER_SECONDS))
-            for polled in [each for each in self._polled.values() if each.connection is not None]:
-                self._receive(polled, hints)
+            for polled in list(self._polled.values()):
+                if polled.connection is not None:
+                    self._receive(polled, hints)
         for deadline, with_silent in (
             (start + min(seconds, SILENT_SECONDS), True),
             (start + seconds, False),
@@ -111,10 +112,10 @@ class WorkerPoll:
         self._selector.close()
 
     def _find_workers(self) -> None:
-        found = {path: pid for pid, path in self._sockets.list()}
-        for path in [path for path in self._polled if path not in found]:
+        pids = {path: pid for pid, path in self._sockets.list()}
+        for path in [path for path in self._polled if path not in pids]:
             self._forget(self._polled[path])
-        for path, pid in found.items():
+        for path, pid in pids.items():
             if path not in self._polled:
                 self._polled[path] = _Polled(pid, path)
 
@@ -127,7 +128,7 @@ class WorkerPoll:
                 hint = {} if gpu_client is None else {"gpu_client": gpu_client}
                 polled.connection.ask_again("stats", hint)
             polled.connection.send()
-        except Refused:
+        except NotListeningError:
             self._handle_refusal(polled)
         except (FileNotFoundError, PermissionError):
             self._forget(polled)  # it has ended, or is not this user's

@@ -14,7 +14,7 @@ from mpsbar.agent import protocol, user_folders
 from mpsbar.core.actions import Freed, Limited, Tensors
 from mpsbar.core.errors import reason_of
 from mpsbar.language import _
-from mpsbar.workers.connection import Refused, WorkerConnection
+from mpsbar.workers.connection import NotListeningError, WorkerConnection
 from mpsbar.workers.parse import (
     parse_freed,
     parse_limited,
@@ -134,7 +134,7 @@ def ask_worker(
         connection = _connect(pid, path, deadline)
     except TimeoutError:
         return NoAnswer("silent", seconds=seconds)
-    except (Refused, FileNotFoundError):
+    except (NotListeningError, FileNotFoundError):
         return NoAnswer("gone")
     except OSError as problem:
         return NoAnswer("refused", error=parse_text(reason_of(problem)))
@@ -156,14 +156,14 @@ def ask_worker(
 
 
 def _connect(pid: int, path: str, deadline: float) -> WorkerConnection:
-    """Connects to a worker; raises Refused if its process has ended.
+    """Connects to a worker; raises NotListeningError if its process has ended.
 
     macOS also refuses while the queue of a living process is full: then this tries again.
     """
     while True:
         try:
             return WorkerConnection(path, pid)
-        except Refused:
+        except NotListeningError:
             if sys.platform != "darwin" or has_ended(pid, 0.0):
                 raise
         if time.monotonic() > deadline:

@@ -132,7 +132,7 @@ def test_attributes_are_found_without_running_anybodys_code():
     thing.__dict__["shared"] = 6
     assert frame_values.read_attribute(thing, "shared") == 6
     for name in ("prop", "method", "missing", "__class__"):
-        with pytest.raises(frame_values.Unknown):
+        with pytest.raises(frame_values.UnknownValueError):
             frame_values.read_attribute(thing, name)
     lock = threading.Lock()
     bound = frame_values.read_attribute(lock, "acquire")
@@ -153,7 +153,7 @@ class Local(threading.local):
 
 @pytest.mark.parametrize("thing", [Shadowed(), Local()])
 def test_an_object_that_hides_its_dictionary_stays_unknown(thing):
-    with pytest.raises(frame_values.Unknown):
+    with pytest.raises(frame_values.UnknownValueError):
         frame_values.read_attribute(thing, "value")
 
 

@@ -42,7 +42,7 @@ while time.monotonic() < end or not waiting:
     if stack and stack[0].f_code is nap.__code__:
         for index in range(8):
             try: kind = type(frame_values.read_variable(stack[0], nap.__code__, index))
-            except frame_values.Unknown: kind = float
+            except frame_values.UnknownValueError: kind = float
             if kind is not float: wrong.add(kind.__name__)
     host_frames.drop_references(stack)
     host_frames.drop_frames(frames)

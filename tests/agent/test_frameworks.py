@@ -6,12 +6,13 @@ import re
 import pytest
 from changed_package import REPOSITORY, ChangedPackage
 
-from mpsbar.agent.all_backends import BACKENDS
 from mpsbar.agent.frameworks import FRAMEWORKS, LIMITABLE
+from mpsbar.agent.import_backends import BACKENDS
 
 ROW = """    Framework(
-        "jax", "JAX", "jax", "Array", ("libjax_common",),
+        "jax", "JAX", "jax", "ArrayImpl", ("libjax_common",),
         (Allocator("jax", is_metal=True, label="JAX", above_limit="Above the limit JAX waits."),),
+        tensor_module="jax._src.array",
     ),"""
 IMPORT = "    from .backends import jax"
 BACKEND = """
@@ -61,10 +62,10 @@ def test_what_a_limit_means_is_said_of_every_backend_that_has_one():
 FIND_MODULES = """
 import os
 from modulefinder import ModuleFinder
-from mpsbar.agent.all_backends import BACKENDS
+from mpsbar.agent.import_backends import BACKENDS
 
 finder = ModuleFinder([os.getcwd()])  # not the standard library
-finder.import_hook("mpsbar.agent.all_backends")
+finder.import_hook("mpsbar.agent.import_backends")
 wanted = {f"mpsbar.agent.backends.{backend.NAME}" for backend in BACKENDS}
 print(len(wanted), wanted - set(finder.modules))
 """
@@ -210,13 +211,20 @@ print(*processes.read_libraries(None, 1))
 def test_one_more_framework_tells_what_it_holds(with_jax):
     output = with_jax.run("""
 import sys
+from abc import ABC
 from types import ModuleType
 
-class Array:
+class Array(ABC):
+    pass  # as in JAX: the real class is no subclass, it is registered
+
+class ArrayImpl:
     shape, dtype, nbytes = (2, 3), "jax.float32", 24
 
+Array.register(ArrayImpl)
 jax = sys.modules["jax"] = ModuleType("jax")
 jax.__version__, jax.Array = "1.2", Array
+sys.modules["jax._src.array"] = ModuleType("jax._src.array")
+sys.modules["jax._src.array"].ArrayImpl = ArrayImpl
 
 from mpsbar.agent import methods, tensors
 from mpsbar.agent.host_exceptions import _OUR_TYPES
@@ -228,7 +236,7 @@ print(methods.hello()["frameworks"], "jax" in _OUR_TYPES)
 worker = parse_worker(1, methods.hello(), methods.stats({}), "live", 0.0)
 shown = build_status(Snapshot(0.0, (worker,)))["workers"][0]
 print(*(shown[name] for name in ("framework", "framework_version", "device", "held", "cached")))
-alive = [Array()]
+alive = [ArrayImpl()]
 print(tensors.count({"jax": 24})["groups"])
 """)
     assert output.splitlines() == [

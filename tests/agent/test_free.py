@@ -55,7 +55,7 @@ held = idle_check.keep_gil
 def refuse(sleep):
     block(4)
     idle_check.keep_gil = held
-    raise idle_check.Computing("slow", "once")
+    raise idle_check.NotIdleError("slow", "once")
 idle_check.keep_gil = refuse
 live = torch.ones(8, device="mps")
 """ + ATTACH + "while True: pass", SOFTMPS_GRAPHS="0")  # fmt: skip

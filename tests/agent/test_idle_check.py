@@ -35,7 +35,7 @@ class Parked:
     def reason(self):
         try:
             idle_check.check_others(self.waits, self.skip, FOLDER)
-        except idle_check.Computing as computing:
+        except idle_check.NotIdleError as computing:
             return computing.code, computing.where
         return None
 
@@ -221,17 +221,17 @@ def test_a_name_of_a_thread_that_is_foreign_code_is_not_asked(release):
 def test_without_a_gil_nothing_is_proven(monkeypatch):
     # No free-threaded Python is at hand: the one question it answers is replaced.
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
-    with pytest.raises(idle_check.Computing, match="free_threaded"):
+    with pytest.raises(idle_check.NotIdleError, match="free_threaded"):
         idle_check.check_others(known_waits.find_waits(), set(sys._current_frames()), FOLDER)
 
 
 def test_main_with_a_torch_frame_or_without_any_is_no_proof(monkeypatch):
     frame = sys._getframe()
     idle_check.check_main(frame, FOLDER)
-    with pytest.raises(idle_check.Computing, match=r"main_computing: test_idle_check\.py:"):
+    with pytest.raises(idle_check.NotIdleError, match=r"main_computing: test_idle_check\.py:"):
         idle_check.check_main(frame, __file__.rpartition("/")[0] + "/")
     monkeypatch.delattr(sys, "ps1", raising=False)
-    with pytest.raises(idle_check.Computing, match="outside Python"):
+    with pytest.raises(idle_check.NotIdleError, match="outside Python"):
         idle_check.check_main(None, FOLDER)
     monkeypatch.setattr(sys, "ps1", ">>> ", raising=False)
     idle_check.check_main(None, FOLDER)
@@ -254,7 +254,7 @@ def test_a_thread_that_went_on_in_the_same_frame_is_noticed(release):
     idle_check.check_unchanged(proven, there.skip, in_c)
     lock.release()
     wait_for(lambda: there.reason() is not None, "its work")
-    with pytest.raises(idle_check.Computing, match="a thread woke up"):
+    with pytest.raises(idle_check.NotIdleError, match="a thread woke up"):
         idle_check.check_unchanged(proven, there.skip, in_c)
 
 
@@ -265,7 +265,7 @@ def test_a_thread_that_moved_after_the_proof_is_noticed(release):
     idle_check.check_unchanged(proven, there.skip)
     release.set()
     there.thread.join()
-    with pytest.raises(idle_check.Computing, match="a thread woke up"):
+    with pytest.raises(idle_check.NotIdleError, match="a thread woke up"):
         idle_check.check_unchanged(proven, there.skip)
 
 
@@ -318,7 +318,7 @@ def test_an_interval_the_host_sets_meanwhile_ends_the_attempt_and_stays():
 
     try:
         with (
-            pytest.raises(idle_check.Computing, match="meanwhile"),
+            pytest.raises(idle_check.NotIdleError, match="meanwhile"),
             idle_check.keep_gil(host_sets),
         ):
             raise AssertionError("it is not held")

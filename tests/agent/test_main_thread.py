@@ -247,7 +247,7 @@ while True: train_once()
 def test_training_is_freed_without_that_trigger_as_on_python_3_9(workers):
     worker = workers.start_mps(START + TRAIN + """
 from mpsbar.agent import main_thread
-main_thread.call_when_left = lambda frame: None
+main_thread.call_on_return = lambda frame: None
 while True: train_once()
 """)  # fmt: skip
     free(worker)
@@ -340,19 +340,19 @@ while True: pass
 def test_tracing_that_begins_while_the_trigger_is_set_gets_no_error(workers):
     worker = workers.start_mps(START + LONG_BACKWARD + """
 from mpsbar.agent import main_thread
-usual = main_thread.call_when_left
+usual = main_thread.call_on_return
 def set_and_trace(frame):
     kept = usual(frame)
     events.append(kept is not None)
     sys.settrace(lambda frame, event, arg: None)
     return kept
-main_thread.call_when_left = set_and_trace
+main_thread.call_on_return = set_and_trace
 events = []
 while not events: train_once()
 print("gettrace", events[0], sys.gettrace() is not None)
 open("traced", "w").close()
 sys.settrace(None)
-main_thread.call_when_left = usual
+main_thread.call_on_return = usual
 while True: train_once()
 """)  # fmt: skip
     traced = worker.run_dir / "traced"
@@ -409,7 +409,7 @@ nap()
 )
 def test_what_another_thread_did_is_no_reason_once_main_has_not_come_by_for_long(is_pending, code):
     job = main_thread.MainThreadJob(lambda on_main: None, lambda: None, time.monotonic() - 1)
-    job.refused = idle_check.Computing("thread_unproven", "as found")
+    job.refused = idle_check.NotIdleError("thread_unproven", "as found")
     if is_pending:  # a call that main has not made for a minute
         job._call_pending_since = time.monotonic() - 60
     assert job.step()
@@ -465,7 +465,7 @@ def test_a_call_that_comes_after_the_deadline_does_nothing_before_the_agent_says
 @pytest.mark.parametrize("code", ["slow", "forked", "free_threaded", "switch_interval"])
 def test_a_reason_that_lasts_is_told_also_when_main_has_not_come_by_since(code):
     job = main_thread.MainThreadJob(lambda on_main: None, lambda: None, time.monotonic() - 1)
-    job.refused = idle_check.Computing(code, "as found")
+    job.refused = idle_check.NotIdleError(code, "as found")
     job._call_pending_since = time.monotonic() - 60
     assert job.step()
     assert (job.given_up, job.refused.code, job.refused.where) == (True, code, "as found")

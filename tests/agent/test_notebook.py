@@ -382,7 +382,7 @@ def test_an_interrupt_leaves_nothing_of_the_process_changed(monkeypatch):
 
     class Interrupted:
         def __init__(self, gpu_client):
-            host_settings._Changed.interval = sys.getswitchinterval()
+            host_settings._OriginalSettings.interval = sys.getswitchinterval()
             sys.setswitchinterval(host_settings.KEEP_SECONDS)
 
         def step(self):

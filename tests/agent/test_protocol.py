@@ -72,14 +72,14 @@ def test_a_line_without_an_end_is_refused_at_the_cap():
     buffer = bytearray(b"x" * protocol.MAX_LINE)
     assert protocol.split_lines(buffer) == []
     buffer += b"x"
-    with pytest.raises(protocol.LineTooLong):
+    with pytest.raises(protocol.LineTooLongError):
         protocol.split_lines(buffer)
-    with pytest.raises(protocol.LineTooLong):
+    with pytest.raises(protocol.LineTooLongError):
         protocol.split_lines(bytearray(b"x" * protocol.MAX_LINE + b"\n"))
 
 
 def test_an_answer_over_the_cap_is_never_sent():
-    with pytest.raises(protocol.LineTooLong):
+    with pytest.raises(protocol.LineTooLongError):
         protocol.result(1, "x" * protocol.MAX_LINE)
     assert len(protocol.result(1, "x" * 60000)) < protocol.MAX_LINE
     assert json.loads(protocol.result(1, "\n"))["result"] == "\n"

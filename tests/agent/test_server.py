@@ -452,7 +452,7 @@ def test_rounds_are_ten_at_once_then_ten_a_second(workers):
 
     def pause(now):
         agent._pace(now, 0.0)
-        return pytest.approx(agent._hears_from - now)
+        return pytest.approx(agent._clients_wait_until - now)
 
     try:
         start = time.monotonic() + 1
@@ -474,7 +474,7 @@ def test_work_is_followed_by_a_rest_of_twenty_times_as_long(workers):
 
     def pause(now, worked):
         agent._pace(now, worked)
-        return pytest.approx(agent._hears_from - now)
+        return pytest.approx(agent._clients_wait_until - now)
 
     try:
         start = time.monotonic() + 1

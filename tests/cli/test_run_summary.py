@@ -19,7 +19,8 @@ from mpsbar.cli.run_summary import (
     judge_command,
 )
 from mpsbar.core.endings import CrashReport, SystemReports
-from mpsbar.core.machine import Gpu, Machine
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.system import paths
 from mpsbar.system.foreground import CommandEnd

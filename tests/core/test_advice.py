@@ -10,7 +10,8 @@ from samples import GB, MB, make_backend, make_process, make_worker
 
 from mpsbar.core.advice import MAX_ADVICE, advise
 from mpsbar.core.findings import Advice, Health, Reason
-from mpsbar.core.machine import Gpu, Machine, Process
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine, Process
 from mpsbar.core.snapshot import Backend, LastFree, Snapshot, Worker
 
 FINE = Health()

@@ -11,8 +11,9 @@ from mpsbar.core.actions import WatchEnd
 from mpsbar.core.alerts import CAUSES, MAX_PER_MINUTE, SINGLE_EVENTS, Alerts
 from mpsbar.core.events import ALERT_CAUSES, COOL_DOWN
 from mpsbar.core.findings import Health, Reason
+from mpsbar.core.gpu import Gpu
 from mpsbar.core.health import _ORDER, LEVELS, judge
-from mpsbar.core.machine import Gpu, Machine
+from mpsbar.core.machine import Machine
 from mpsbar.core.process_tracker import ProcessTracker
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import Trends

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from samples import GB, MB, make_process, make_worker
 
 from mpsbar.core.findings import Health, Reason
+from mpsbar.core.gpu import Gpu
 from mpsbar.core.health import LEVELS, judge
-from mpsbar.core.machine import Gpu, Machine, Process
+from mpsbar.core.machine import Machine, Process
 from mpsbar.core.snapshot import Backend, Snapshot, Worker
 from mpsbar.core.trends import Trends
 
@@ -127,6 +128,13 @@ def test_a_workers_torch_knows_the_budget_too():
     )
     assert level_of(health, "process_memory", 1) == "warning"
     assert level_of(health, "gpu_memory") == "warning"
+
+
+@pytest.mark.parametrize(("device", "has_budget"), [("mlx", True), ("cuda", False)])
+def test_the_budget_is_what_any_allocator_on_metal_says(device, has_budget):
+    worker = make_worker(1, device=device, reserved=95, budget=100)
+    codes = [reason.code for reason in judge_once(None, [worker]).reasons]
+    assert ("process_memory" in codes) is has_budget
 
 
 @pytest.mark.parametrize(

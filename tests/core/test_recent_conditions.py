@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 
-from mpsbar.core.machine import Gpu, Machine
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine
 from mpsbar.core.recent_conditions import RecentConditions
 from mpsbar.core.snapshot import Snapshot
 

@@ -11,7 +11,7 @@ from mpsbar.core.findings import Health, Reason
 from mpsbar.core.health import judge
 from mpsbar.core.process_tracker import ProcessTracker
 from mpsbar.core.progress import RunBar, RunProgress
-from mpsbar.core.slow_down import BLIND, SpeedWatch
+from mpsbar.core.slow_down import UNDETECTABLE, SpeedWatch
 from mpsbar.core.snapshot import LastFree
 from mpsbar.core.trends import Trends
 from mpsbar.ui.text.alerts import say_reason
@@ -207,6 +207,6 @@ def test_it_can_be_switched_off():
 
 
 def test_after_sleep_nothing_is_resolved_before_it_could_be_noticed():
-    looks = int(BLIND / 5.0) - 2
+    looks = int(UNDETECTABLE / 5.0) - 2
     assert alert(STEADY + SLOW + SLOW * 4, sleeps_at=90)[:1] == [("slowed", "raised")]
     assert alert((STEADY + SLOW + SLOW * 4)[: 90 + looks], sleeps_at=90) == [("slowed", "raised")]

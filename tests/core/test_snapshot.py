@@ -125,8 +125,8 @@ def named(pid, name, parent):
 )
 def test_who_of_the_children_a_person_tells_apart(others, distinct):
     family = Family(named(1, "train.py", 0), (), tuple(named(*other) for other in others))
-    assert [member.pid for member in family.distinct] == distinct
-    together = [*family.distinct, *family.alike]
+    assert [member.pid for member in family.own_rows] == distinct
+    together = [*family.own_rows, *family.copies]
     assert sorted(member.pid for member in together) == [pid for pid, _, _ in others]
 
 
@@ -134,4 +134,4 @@ def test_a_notebooks_children_are_copies_though_only_its_agent_knows_the_noteboo
     outside = named(1, "notebook kernel", 0)
     kernel = Worker(1, "a.ipynb", "live", 0.0, process=outside)
     loaders = tuple(named(pid, "notebook kernel", 1) for pid in (2, 3))
-    assert Family(kernel, (), loaders).alike == loaders
+    assert Family(kernel, (), loaders).copies == loaders

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpsbar.core.toml import NotChangeable, NotTOML, change_key, parse_toml, render_value
+from mpsbar.core.toml import (
+    InvalidTomlError,
+    UnchangeableKeyError,
+    change_key,
+    parse_toml,
+    render_value,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,12 +42,12 @@ def test_a_key_is_changed_in_its_place(before, after):
 
 @pytest.mark.parametrize("text", ["[bar]\nx = 1\n", "bar.x = 1\nbar.y = 2\n", "[[bar]]\n"])
 def test_what_only_a_person_can_change_is_left(text):
-    with pytest.raises(NotChangeable):
+    with pytest.raises(UnchangeableKeyError):
         change_key(text, "bar", "dot")
 
 
 def test_a_statement_longer_than_anybody_writes_is_left_soon():
-    with pytest.raises(NotChangeable):
+    with pytest.raises(UnchangeableKeyError):
         change_key("x = [\n" + "1,\n" * 20000 + "]\n", "bar", "dot")
 
 
@@ -49,7 +55,7 @@ def test_a_statement_longer_than_anybody_writes_is_left_soon():
     "text", ["bar = ", "bar = 1\nbar = 2", "[" * 3000, "x = 9" + "9" * 5000, "\x00"]
 )
 def test_text_that_is_not_toml_is_an_error(text):
-    with pytest.raises(NotTOML):
+    with pytest.raises(InvalidTomlError):
         change_key(text, "bar", "dot")
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from samples import make_process, make_worker
 from thorough import two_sizes
 
-from mpsbar.core.clock import GAP
-from mpsbar.core.machine import Gpu, Machine
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine
+from mpsbar.core.sleep_gap import GAP
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.trends import (
     MAX_POINTS,

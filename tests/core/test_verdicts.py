@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,13 @@ from mpsbar.core.endings import (
     SystemReports,
 )
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks
-from mpsbar.core.verdicts import build_verdict_json, judge_end, parse_verdict_json
+from mpsbar.core.verdicts import (
+    END_KINDS,
+    EndCode,
+    build_verdict_json,
+    judge_end,
+    parse_verdict_json,
+)
 
 MPS = (
     "MPS backend out of memory (MPS allocated: 20.00 GiB, other allocations: 512.00 MiB, max allowed: "
@@ -50,7 +57,7 @@ CODE_1 = ExitStatus(code=1)
     [
         (ExitStatus(code=0), {}, "finished", "known", ("exit_status",)),
         (ExitStatus(code=3), {}, "exit_code", "known", ("exit_status",)),
-        (ExitStatus(code=3), {"is_connected": True, "leaves_words": True},
+        (ExitStatus(code=3), {"is_connected": True, "writes_exit_record": True},
          "exit_code", "known", ("exit_status", "no_last_words")),
         (CODE_1, {"words": words("ValueError", "x")}, "exception", "known", ("exit_status", "last_words")),
         # A prompt, a notebook or a failed test: nothing without a bad status, and likely with one.
@@ -60,7 +67,7 @@ CODE_1 = ExitStatus(code=1)
         (None, {"words": words("ValueError", "x")}, "exception", "known", ("last_words",)),
         (None, {"words": words()}, "exited", "known", ("last_words",)),
         (None, {}, "unknown", "unknown", ()),
-        (None, {"is_connected": True, "leaves_words": True}, "unknown", "unknown", ("no_last_words",)),
+        (None, {"is_connected": True, "writes_exit_record": True}, "unknown", "unknown", ("no_last_words",)),
         (None, {"pressure": "critical"}, "unknown", "unknown", ("pressure",)),
         (None, {"stop_signal": "SIGINT"}, "stopped", "likely", ("stop_asked",)),
         (None, {"restarted": True}, "restarted", "likely", ("restart",)),
@@ -122,6 +129,9 @@ def test_from_evidence_to_a_verdict(status, fields, code, sure, basis):
         ("RuntimeError", "[metal::malloc] Attempting to allocate 100 bytes which is greater than the maximum allowed "
          "buffer size of 64 bytes.", {"tried": 100, "limit": 64, "at": 5 * GB}),
         ("RuntimeError", "[malloc] Unable to allocate 4096 bytes.", {"tried": 4096, "at": 5 * GB}),
+        ("jax.errors.JaxRuntimeError", "RESOURCE_EXHAUSTED: Out of memory while trying to allocate 12.5MiB.",
+         {"tried": 25 << 19, "at": 5 * GB}),
+        ("XlaRuntimeError", "RESOURCE_EXHAUSTED: Out of memory allocating 4096 bytes.", {"tried": 4096, "at": 5 * GB}),
         ("RuntimeError", "[METAL] Command buffer execution failed: Insufficient Memory "
          "(00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory).", {"at": 5 * GB}),
         ("RuntimeError", "[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried to allocate 64 bytes.",
@@ -177,7 +187,7 @@ evidences = st.builds(
     EndEvidence,
     status=statuses,
     is_connected=st.booleans(),
-    leaves_words=st.sampled_from([None, True, False]),
+    writes_exit_record=st.sampled_from([None, True, False]),
     words=st.none() | st.builds(words, st.sampled_from([None, "ValueError", "MemoryError"]), st.text(), st.booleans()),
     stop_signal=st.sampled_from([None, "SIGINT", "SIGTERM"]),
     pressure=st.sampled_from([None, "normal", "critical"]),
@@ -287,6 +297,10 @@ def test_an_abort_in_metals_graphs_is_told_with_float32():
     for report, is_advised in ((crash, True), (CrashReport(11, "", "libmlx.dylib"), False)):
         verdict = judge_end(EndEvidence(status=signal(6), reports=SystemReports(crash=report)))
         assert ("try_float32" in [advice.code for advice in advise_end(verdict, 7)]) is is_advised
+
+
+def test_every_code_of_an_end_has_its_kind():
+    assert tuple(END_KINDS) == get_args(EndCode)
 
 
 def test_a_normal_end_needs_no_advice():

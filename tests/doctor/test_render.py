@@ -8,7 +8,8 @@ import pytest
 
 import mpsbar
 from mpsbar.core.findings import Reason
-from mpsbar.core.machine import Gpu, Machine, Problem, Process
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine, Problem, Process
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.render import build_doctor_json, render_doctor, render_progress
 from mpsbar.doctor.rules import STAGES, Device, DoctorReport, build_doctor_report

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from mpsbar.core.machine import Gpu, Machine, Process
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine, Process
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.doctor.rules import Device, build_doctor_report, judge_device, why_no_mps
 

@@ -122,7 +122,9 @@ def run_seen(
 
         def are_connected() -> bool:
             tick()
-            workers_seen = {w.pid for w in monitor.latest.workers if w.process and w.leaves_words}
+            workers_seen = {
+                w.pid for w in monitor.latest.workers if w.process and w.writes_exit_record
+            }
             return pids <= workers_seen
 
         wait_for(are_connected, "the workers in the snapshot")

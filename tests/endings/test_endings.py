@@ -103,7 +103,7 @@ def test_a_monitor_that_comes_back_finds_out_as_far_as_possible(
 
         def are_connected():
             seen = monitor.tick().workers  # a busy machine may need more than one
-            return pids <= {w.pid for w in seen if w.process and w.leaves_words}
+            return pids <= {w.pid for w in seen if w.process and w.writes_exit_record}
 
         wait_for(are_connected, "the workers in the snapshot")
         clock[0] += 60

@@ -12,7 +12,8 @@ from samples import GB, MB, make_backend, make_process, make_snapshot, make_trai
 
 from mpsbar.core.dtype_results import Cell, Check, Probe
 from mpsbar.core.findings import Health, Reason
-from mpsbar.core.machine import Gpu, Machine, Problem
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine, Problem
 from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.fleet.metrics import Totals, build_metrics

@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from samples import MB, make_snapshot, make_training
 
+from mpsbar.core.gpu import Gpu
 from mpsbar.core.host_readings import HostReading
-from mpsbar.core.machine import Gpu, Machine
+from mpsbar.core.machine import Machine
 from mpsbar.fleet.parse_status import NotAStatus, parse_freed, parse_machine, parse_status
 from mpsbar.ui.hosts_status import render_hosts
 from mpsbar.ui.text.status_json import build_machine, build_status

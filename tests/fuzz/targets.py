@@ -48,7 +48,7 @@ from mpsbar.ui.text.hosts import build_hosts, render_ends
 from mpsbar.ui.text.outcomes import say_limited
 from mpsbar.ui.text.status_json import build_status
 from mpsbar.ui.text.status_line import build_fields, parse_format, render_line
-from mpsbar.workers.environments import EnvironmentProblem, parse_environment
+from mpsbar.workers.environments import UnusablePythonError, parse_environment
 from mpsbar.workers.explain import parse_operations
 from mpsbar.workers.parse import parse_freed, parse_limited, parse_tensors, parse_worker
 
@@ -156,7 +156,7 @@ def fuzz_agent_answers(data: bytes) -> None:
 
 def fuzz_settings(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
-    with suppress(toml.NotTOML):
+    with suppress(toml.InvalidTomlError):
         values, complaints = parse_values(toml.parse_toml(text))
         assert set(values) <= set(KEYS) and all(map(str.isprintable, complaints))
     for key in KEYS:
@@ -187,7 +187,7 @@ def fuzz_mac_readings(data: bytes) -> None:
 
 def fuzz_other_pythons(data: bytes) -> None:
     answer = parse_answer(_line(data))
-    with suppress(EnvironmentProblem):
+    with suppress(UnusablePythonError):
         environment = parse_environment("p", answer or {})
         assert environment.site.is_absolute() and environment.prefix.isprintable()
     parse_device("p", [answer] if answer else [], data, None)

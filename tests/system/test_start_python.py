@@ -17,7 +17,7 @@ from mpsbar.dtypes.runner import ProbeRunner
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.start_python import find_danger_of, start_python, why_not_run
 from mpsbar.workers.enable import connect, read_answer
-from mpsbar.workers.environments import Environment, EnvironmentProblem, read_environment
+from mpsbar.workers.environments import Environment, UnusablePythonError, read_environment
 
 EVE = 54321  # a number without an account
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
@@ -44,13 +44,13 @@ def made(tmp_path_factory):
 
 
 def ask(python):
-    with pytest.raises(EnvironmentProblem) as refusal:
+    with pytest.raises(UnusablePythonError) as refusal:
         read_environment(python)
     return str(refusal.value)
 
 
 def verify_answer(python):
-    with pytest.raises(EnvironmentProblem) as refusal:
+    with pytest.raises(UnusablePythonError) as refusal:
         read_answer(Environment(python, (3, 11), "/", ROOT, False), dict(os.environ))
     return str(refusal.value)
 

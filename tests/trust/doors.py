@@ -16,7 +16,7 @@ from pathlib import Path
 
 from worker_kit import ROOT, Workers, wait_for
 
-from mpsbar.workers.connection import Refused, WorkerConnection
+from mpsbar.workers.connection import NotListeningError, WorkerConnection
 from mpsbar.workers.poll import WorkerPoll
 from trust import places
 from trust.figures import Figures, Skipped
@@ -168,7 +168,7 @@ except OSError: print(heard)
         while tried < times:
             try:
                 connection = WorkerConnection(str(path), os.getpid())
-            except (OSError, Refused):
+            except (OSError, NotListeningError):
                 tried += path.exists()
                 continue
             tried, reached = tried + 1, reached + 1

@@ -4,7 +4,7 @@ from contextlib import contextmanager
 
 from ui.fake_monitor import FakeMonitor
 
-from mpsbar.core.settings import Loaded, Settings
+from mpsbar.core.settings import LoadedSettings, Settings
 
 HEAD = ["(Apple M3 Max · 36.0 GB · pressure normal)", "(GPU 43% · 9.8 of 27.0 GB)"]
 CLOSED = 0.2
@@ -51,7 +51,7 @@ class MenuBarUser:
 
         self.mac, self.monitor, self.notices = mac, monitor, Notices()
         self.claim = claim or claim_it()
-        loaded = loaded or Loaded(Settings(welcome=False), "settings.toml")
+        loaded = loaded or LoadedSettings(Settings(welcome=False), "settings.toml")
         self.app = MenuBar(monitor, loaded, self.notices, self.claim)
 
     def run(self, person):

@@ -9,7 +9,7 @@ from textual import events
 from textual.keys import REPLACED_KEYS, _character_to_key, _get_unicode_name_from_key
 from worker_kit import TIMEOUT
 
-from mpsbar.core.settings import Loaded, Settings
+from mpsbar.core.settings import LoadedSettings, Settings
 from mpsbar.ui.terminal.app import TerminalApp
 
 
@@ -146,7 +146,7 @@ class TerminalUser(ScreenUser):
 
 def play(monitor, person, size=(80, 24), settings=None):
     async def whole():
-        loaded = Loaded(settings or Settings(), "settings.toml")
+        loaded = LoadedSettings(settings or Settings(), "settings.toml")
         monitor.apply(loaded.settings)
         app = TerminalApp(monitor, loaded)
         monitor.start(app.on_tick)

@@ -20,7 +20,7 @@ from mpsbar.system.process_reader import examine_process
 from mpsbar.workers import enable as setup
 from mpsbar.workers.environments import (
     Environment,
-    EnvironmentProblem,
+    UnusablePythonError,
     read_environment,
 )
 
@@ -350,7 +350,7 @@ def test_nothing_is_removed_or_written_through_a_linked_folder(this_venv, tmp_pa
     (this_venv.site / "mpsbar_agent").rename(elsewhere)
     (this_venv.site / "mpsbar_agent").symlink_to(elsewhere)
     before = sorted(path.name for path in elsewhere.iterdir())
-    with pytest.raises(EnvironmentProblem, match="mpsbar_agent is a link to another folder"):
+    with pytest.raises(UnusablePythonError, match="mpsbar_agent is a link to another folder"):
         setup.enable(environment)
     assert setup.disable(environment)
     assert sorted(path.name for path in elsewhere.iterdir()) == before
@@ -362,7 +362,7 @@ def test_nothing_is_written_where_others_could_change_it(this_venv):
     environment = read_environment(this_venv.python)
     this_venv.site.chmod(0o777)
     before = sorted(path.name for path in this_venv.site.iterdir())
-    with pytest.raises(EnvironmentProblem, match="site-packages is writable by everyone"):
+    with pytest.raises(UnusablePythonError, match="site-packages is writable by everyone"):
         setup.enable(environment)
     assert sorted(path.name for path in this_venv.site.iterdir()) == before
 
@@ -408,7 +408,7 @@ def test_a_pipe_in_the_place_of_a_file_makes_nobody_wait(this_venv, name):
     path.unlink()
     os.mkfifo(path)
     if name == "RECORD":
-        with pytest.raises(EnvironmentProblem, match="it is not a file"):
+        with pytest.raises(UnusablePythonError, match="it is not a file"):
             setup.disable(environment)
     else:
         assert setup.enable(environment)
@@ -456,7 +456,7 @@ def test_what_cannot_be_written_is_said_and_nothing_is_half_done(this_venv, monk
         write(path, content, **options)
 
     monkeypatch.setattr(setup, "replace_file", full)
-    with pytest.raises(EnvironmentProblem, match=rf"couldn't write to .*: {os.strerror(code)}"):
+    with pytest.raises(UnusablePythonError, match=rf"couldn't write to .*: {os.strerror(code)}"):
         setup.enable(environment)
     assert this_venv.tree() == before
 
@@ -484,7 +484,7 @@ def read_ours(site):
 def test_a_refused_refresh_leaves_the_agent_that_works(this_venv, outdated):
     environment, before = outdated
     this_venv.site.chmod(0o777)
-    with pytest.raises(EnvironmentProblem, match="site-packages is writable by everyone"):
+    with pytest.raises(UnusablePythonError, match="site-packages is writable by everyone"):
         setup.enable(environment)
     assert read_ours(this_venv.site) == before
     this_venv.site.chmod(0o755)
@@ -509,7 +509,7 @@ def test_a_refresh_that_fails_leaves_the_agent_that_works(this_venv, outdated, m
         write(path, content, **options)
 
     monkeypatch.setattr(setup, "replace_file", full)
-    with pytest.raises(EnvironmentProblem, match="couldn't write to"):
+    with pytest.raises(UnusablePythonError, match="couldn't write to"):
         setup.enable(environment)
     assert read_ours(this_venv.site) == before
     monkeypatch.undo()

@@ -10,7 +10,7 @@ import pytest
 from mpsbar.system import paths
 from mpsbar.workers import enable as setup
 from mpsbar.workers.environments import (
-    EnvironmentProblem,
+    UnusablePythonError,
     parse_environment,
     read_enabled,
     read_environment,
@@ -24,7 +24,7 @@ def test_endless_output_is_neither_kept_nor_waited_for(tmp_path, monkeypatch):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nexec yes\n")
     python.chmod(0o755)
-    with pytest.raises(EnvironmentProblem, match="did not answer within 1 s"):
+    with pytest.raises(UnusablePythonError, match="did not answer within 1 s"):
         read_environment(str(python))
 
 
@@ -60,7 +60,7 @@ def answer(**changes):
     ],
 )  # fmt: skip
 def test_what_will_not_do_is_one_sentence(answers, sentence):
-    with pytest.raises(EnvironmentProblem) as problem:
+    with pytest.raises(UnusablePythonError) as problem:
         parse_environment("p", answers)
     assert str(problem.value) == sentence
 
@@ -71,14 +71,14 @@ def test_one_that_hangs_is_ended_and_said(tmp_path, monkeypatch):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\nsleep 600\n")
     python.chmod(0o755)
-    with pytest.raises(EnvironmentProblem, match="did not answer within 1 s"):
+    with pytest.raises(UnusablePythonError, match="did not answer within 1 s"):
         read_environment(str(python))
 
 
 @pytest.mark.starts_processes
 @pytest.mark.parametrize("path", ["/nowhere/python", "/etc/passwd", "/bin/cat", "\0"])
 def test_a_path_that_is_no_python(path):
-    with pytest.raises(EnvironmentProblem):
+    with pytest.raises(UnusablePythonError):
         read_environment(path)
 
 
@@ -102,13 +102,13 @@ def test_an_externally_managed_python_is_recognised(tmp_path):
     assert setup.read_answer(environment, dict(os.environ)) == setup.__version__
     assert setup.disable(environment)
     (lib / "EXTERNALLY-MANAGED").write_text("[externally-managed]\n")
-    with pytest.raises(EnvironmentProblem, match="managed by the system"):
+    with pytest.raises(UnusablePythonError, match="managed by the system"):
         read_environment(str(python))
 
 
 def test_an_apps_own_python_is_left_alone():
     site = "/Applications/mpsbar.app/Contents/Resources/lib/python3.13/site-packages"
-    with pytest.raises(EnvironmentProblem, match="belongs to an app, whose signature"):
+    with pytest.raises(UnusablePythonError, match="belongs to an app, whose signature"):
         parse_environment("/x/python", answer(site=site))
 
 

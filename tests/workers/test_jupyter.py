@@ -64,14 +64,14 @@ def test_what_is_not_ours_is_never_touched(folder):
     path = folder / "a/ipython/profile_default/startup/50-mpsbar.py"
     path.parent.mkdir(parents=True)
     path.write_text("import mine\n")
-    with pytest.raises(jupyter.NotOurs) as problem:
+    with pytest.raises(jupyter.ForeignFileError) as problem:
         jupyter.enable(NO_COPY)
     assert str(problem.value) == f"{path} was not written by mpsbar and was left unchanged"
     assert jupyter.disable() is None
     assert path.read_text() == "import mine\n"
     path.unlink()
     path.symlink_to("nowhere")
-    with pytest.raises(jupyter.NotOurs):
+    with pytest.raises(jupyter.ForeignFileError):
         jupyter.enable(NO_COPY)
     assert path.is_symlink()
 

@@ -36,7 +36,7 @@ Stats = dict[str, Optional[int]]
 
 
 def loaded(name: str) -> Optional[Any]:
-    """Returns a module that the host has imported to the end, else None."""
+    """Returns a module that the host has finished importing, else None."""
     module: Optional[ModuleType] = sys.modules.get(name)
     if module is None or getattr(getattr(module, "__spec__", None), "_initializing", False):
         return None

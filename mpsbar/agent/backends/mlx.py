@@ -141,9 +141,9 @@ class Trim:
         if self._cached() >= self._at_first > 0 and time.monotonic() < self._until:
             return False
         self.freed = max(0, self._at_first - self._cached())
-        found = self._set_limit(self._old)
-        if found != 0:
-            self._set_limit(found)  # the process has set one itself meanwhile
+        limit = self._set_limit(self._old)
+        if limit != 0:
+            self._set_limit(limit)  # the process has set one itself meanwhile
         return True
 
 

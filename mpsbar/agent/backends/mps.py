@@ -26,7 +26,7 @@ _strtod: Any = ctypes.pythonapi["strtod"]
 _strtod.restype = ctypes.c_double
 
 
-class _Seen:
+class _ProcessFacts:
     """Facts about this process that stay true once observed."""
 
     in_use = False
@@ -40,16 +40,16 @@ def state(gpu_client: Optional[bool]) -> Optional[str]:
     torch = loaded("torch")
     if torch is None or not getattr(torch._C, "_has_mps", False):
         return None
-    if _Seen.inherited or getattr(torch._C, "_mps_is_in_bad_fork", bool)():
+    if _ProcessFacts.inherited or getattr(torch._C, "_mps_is_in_bad_fork", bool)():
         return NOT_INITIALISED  # a forked child has its parent's memory, but not its device
-    if _Seen.in_use:
+    if _ProcessFacts.in_use:
         return IN_USE
     used = _is_initialised(torch)
     if used is None:
         used = gpu_client
     if used is None:
         return NOT_KNOWN
-    _Seen.in_use = used
+    _ProcessFacts.in_use = used
     return IN_USE if used else NOT_INITIALISED
 
 
@@ -57,7 +57,7 @@ def stats() -> Stats:
     torch = loaded("torch")
     assert torch is not None
     counters: Stats = {"allocated": None, "reserved": None, "peak": None, "budget": None}
-    if _Seen.lazy_check:
+    if _ProcessFacts.lazy_check:
         device = torch._C._accelerator_getDeviceStats(0)
         allocated = device["allocated_bytes"]["all"]
         counters["allocated"] = allocated["current"]
@@ -95,7 +95,10 @@ def start_trim() -> None:
 
 
 def shrink(limit: int) -> int:
-    """Releases only if it must: a live block pins its heap, so only a release shows what stays."""
+    """Releases the cache if more than `limit` is in use, and returns what is in use then.
+
+    Live blocks pin their heaps, so only a release shows what remains.
+    """
     if measure() > limit:
         function, arguments = release_call()
         function(*arguments)
@@ -114,14 +117,14 @@ def set_limit(limit: Optional[int], call: Callable[..., Any]) -> None:
         if ratio > _MAX_RATIO:
             raise ValueError("torch allows at most twice what Metal recommends")
     call(torch.mps.set_per_process_memory_fraction, float(ratio))
-    _Seen.limit = limit
+    _ProcessFacts.limit = limit
 
 
 def read_limit() -> Optional[int]:
     """Returns what was set here, else by the environment; what the program set cannot be read."""
     ratio = _read_first_ratio()
-    if _Seen.limit is not None or _HIGH not in os.environ or not ratio:
-        return _Seen.limit
+    if _ProcessFacts.limit is not None or _HIGH not in os.environ or not ratio:
+        return _ProcessFacts.limit
     torch = loaded("torch")
     recommended = getattr(torch.mps, "recommended_max_memory", None)  # type: ignore[union-attr]
     return None if recommended is None else int(ratio * recommended())
@@ -136,11 +139,11 @@ def _recommended(torch: Any) -> int:
 
 def _read_first_ratio() -> float:
     """Reads the ratio once, as torch does at the first use of the device, a moment before us."""
-    if _Seen.first_ratio is None:
+    if _ProcessFacts.first_ratio is None:
         text = os.environ.get(_HIGH)
         ratio = _USUAL_RATIO if text is None else float(_strtod(text.encode(), None))
-        _Seen.first_ratio = ratio if 0 <= ratio <= _MAX_RATIO else _USUAL_RATIO
-    return _Seen.first_ratio
+        _ProcessFacts.first_ratio = ratio if 0 <= ratio <= _MAX_RATIO else _USUAL_RATIO
+    return _ProcessFacts.first_ratio
 
 
 def after_fork() -> None:
@@ -149,17 +152,17 @@ def after_fork() -> None:
     """
     torch = loaded("torch")
     if torch is not None and getattr(torch._C, "_has_mps", False):
-        _Seen.inherited = _Seen.in_use or bool(_is_initialised(torch))
+        _ProcessFacts.inherited = _ProcessFacts.in_use or bool(_is_initialised(torch))
 
 
 def _is_initialised(torch: Any) -> Optional[bool]:
     """Returns whether the allocator exists, or None where this torch (< 2.13) cannot say."""
     check = getattr(torch._C, "_accelerator_isAllocatorInitialized", None)
-    if check is None or not _Seen.lazy_check:
-        _Seen.lazy_check = False
+    if check is None or not _ProcessFacts.lazy_check:
+        _ProcessFacts.lazy_check = False
         return None
     try:
         return bool(check())
     except RuntimeError:  # 2.9 to 2.12: "Allocator for mps is not a DeviceAllocator"
-        _Seen.lazy_check = False
+        _ProcessFacts.lazy_check = False
         return None

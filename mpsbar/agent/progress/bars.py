@@ -77,11 +77,11 @@ def find_started(
     """
     kinds = list(map(type, map(get_object, references)))
     plain = {kind for kind in set(kinds) if is_plain(kind, names, owner)}
-    references = [each for each, kind in zip(references, kinds) if kind in plain]
+    references = [reference for reference, kind in zip(references, kinds) if kind in plain]
     starts = list(map(getattr, map(get_object, references), repeat(start), repeat(None)))
     identities = list(map(id, map(get_object, references)))
     known = zip(starts, identities, references)
-    return [(when, identity, each) for when, identity, each in known if type(when) is float]
+    return [(when, number, object_) for when, number, object_ in known if type(when) is float]
 
 
 def is_plain(kind: type, names: Iterable[str], owner: type) -> bool:

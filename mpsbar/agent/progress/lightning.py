@@ -32,8 +32,8 @@ def find_bars(now: float) -> "list[Candidate]":
         if module is None:
             continue
         kind = vars(module).get("_HandlersCompose")
-        (found,) = map(type, map(_signal.getsignal, (_signal.SIGTERM,)))
-        if found is kind:
+        (handler_type,) = map(type, map(_signal.getsignal, (_signal.SIGTERM,)))
+        if handler_type is kind:
             handlers = map(_signal.getsignal, (_signal.SIGTERM,))
             first = map(itemgetter(0), map(attrgetter("signal_handlers"), handlers))
             (trainer,) = list(map(Ref, map(_TRAINER, first)))

@@ -31,16 +31,16 @@ class ProgressReader:
         outer, inner = self._choose(candidates, used, now)
         if outer is None and steps is None:
             return None
-        found: dict[str, Any] = outer or dict.fromkeys(BAR_FIELDS)
-        found["inner"] = inner
-        found["steps"] = steps
-        found["steps_per_second"] = None
+        fields: dict[str, Any] = outer or dict.fromkeys(BAR_FIELDS)
+        fields["inner"] = inner
+        fields["steps"] = steps
+        fields["steps_per_second"] = None
         if steps is not None:
             meter = used["steps",] = self._meters.get(("steps",)) or RateMeter(now, steps)
             meter.add(now, steps)
-            found["steps_per_second"] = meter.rate(now)
+            fields["steps_per_second"] = meter.rate(now)
         self._meters = used
-        return found
+        return fields
 
     def _choose(
         self, candidates: "list[Candidate]", used: "dict[tuple[Any, ...], RateMeter]", now: float

@@ -35,7 +35,9 @@ def find_bars(now: float) -> "list[Candidate]":
     shown = map(attrgetter("_get_renderable.__self__"), live_displays)
     displays = list(dict.fromkeys(map(Ref, shown)))[:MAX_BARS]
     kinds = list(map(type, map(get_object, displays)))
-    plain = [each for each, kind in zip(displays, kinds) if is_plain(kind, ("_tasks",), owner)]
+    plain = [
+        display for display, kind in zip(displays, kinds) if is_plain(kind, ("_tasks",), owner)
+    ]
     tasks = map(dict.values, map(getattr, map(get_object, plain), repeat("_tasks")))
     references = list(map(Ref, chain.from_iterable(tasks)))[:MAX_BARS]
     clock = now - time.monotonic()

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-from mpsbar.core.machine import Gpu, Problem
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Problem
 from mpsbar.system.macos.iokit import Registry
 from mpsbar.system.macos.iokit_values import (
     Properties,

@@ -15,7 +15,7 @@ from mpsbar.core.actions import Freed
 from mpsbar.core.addresses import DEFAULT_ADDRESS, ExportState
 from mpsbar.core.events import Alert
 from mpsbar.core.machine import IconCheck
-from mpsbar.core.settings import OFF, Loaded
+from mpsbar.core.settings import OFF, LoadedSettings
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.desktop.command_line_link import find_tool
 from mpsbar.desktop.icon_visibility import check_icon, write_icon
@@ -61,7 +61,7 @@ class MenuBar:
     def __init__(
         self,
         monitor: Monitor,
-        loaded: Loaded,
+        loaded: LoadedSettings,
         notifier: Notifier,
         claim: Claim,
         metrics: Metrics | None = None,
@@ -256,7 +256,7 @@ class MenuBar:
         self._claim.close()
 
 
-def _address_of(loaded: Loaded) -> str:
+def _address_of(loaded: LoadedSettings) -> str:
     """Returns the address at which metrics are served when they are turned on again."""
     return loaded.settings.export if loaded.settings.export != OFF else DEFAULT_ADDRESS
 

@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.widgets import DataTable, Static
 
 from mpsbar.core.actions import ChangeSetting
-from mpsbar.core.settings import Loaded
+from mpsbar.core.settings import LoadedSettings
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.dtypes.summary import build_rows as build_dtype_rows
 from mpsbar.dtypes.summary import say_headline
@@ -67,7 +67,7 @@ class TerminalApp(BaseApp):
             super().__init__()
             self.function = function
 
-    def __init__(self, monitor: Monitor, loaded: Loaded) -> None:
+    def __init__(self, monitor: Monitor, loaded: LoadedSettings) -> None:
         super().__init__(loaded.settings)
         self._monitor = monitor
         self.state: TerminalState = TerminalState(monitor.latest, loaded.settings)

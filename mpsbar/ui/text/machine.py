@@ -2,7 +2,8 @@
 
 from dataclasses import fields
 
-from mpsbar.core.machine import Gpu, Machine
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine
 from mpsbar.language import _
 from mpsbar.ui.text import wording
 
@@ -35,7 +36,7 @@ def describe_machine_briefly(this: Machine) -> str:
 
 
 def describe_gpu(this: Gpu) -> str:
-    """Returns one line, empty where nothing can be read of a GPU. core/machine names its parts."""
+    """Returns one line, empty where nothing can be read of a GPU. core/gpu names its parts."""
     parts = [(part, getattr(this, part.name)) for part in fields(this) if part.metadata]
     if all(value is None for _part, value in parts):
         return ""

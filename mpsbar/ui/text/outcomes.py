@@ -200,7 +200,7 @@ def _waiting(outcome: Freed) -> str:
 def _freed_done(outcome: Freed) -> str:
     words = say_freed_briefly(outcome)
     if outcome.trimmed:
-        words += _("; MLX trimmed its cache at its next allocation")
+        words += _("; the process trimmed its cache itself, at its next allocation")
     if outcome.age is not None:
         words += _("; that was {time} ago: freeing more often would slow the process down").format(
             time=wording.duration(outcome.age)

@@ -1,12 +1,12 @@
 """The words of the settings. Pure."""
 
 from mpsbar.core.naming import printable
-from mpsbar.core.settings import KEYS, Loaded, Settings
+from mpsbar.core.settings import KEYS, LoadedSettings, Settings
 from mpsbar.core.toml import render_value
 from mpsbar.language import _
 
 
-def render_settings(loaded: Loaded) -> str:
+def render_settings(loaded: LoadedSettings) -> str:
     """The settings in force, as a file that could be used, with the origin of each."""
     lines = [f"# {printable(loaded.file)}"]
     for key in KEYS:
@@ -22,7 +22,7 @@ def render_template() -> str:
     return "".join(f"# {line}\n" for line in (first, *lines))
 
 
-def _origin(loaded: Loaded, key: str) -> str:
+def _origin(loaded: LoadedSettings, key: str) -> str:
     return {
         "default": _("default"),
         "file": _("file"),
@@ -31,7 +31,7 @@ def _origin(loaded: Loaded, key: str) -> str:
     }[loaded.origins.get(key, "default")]
 
 
-def say_settings_ok(loaded: Loaded, is_there: bool) -> str:
+def say_settings_ok(loaded: LoadedSettings, is_there: bool) -> str:
     file = printable(loaded.file)
     if is_there:
         return _("{file}: no errors found").format(file=file)

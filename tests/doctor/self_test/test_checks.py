@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import pytest
 from doctor.self_test_kit import doctor
 
-from mpsbar.core.machine import Gpu, Machine, Problem
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine, Problem
 from mpsbar.doctor.self_test import checks as self_checks
 from mpsbar.doctor.self_test import mac_checks
 from mpsbar.doctor.self_test.text import FOR_PEOPLE

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from readings_kit import read_accelerators
 from system.fakemac.double import FLAGS, READ, FakeMac
 
-from mpsbar.core.machine import Gpu
+from mpsbar.core.gpu import Gpu
 from mpsbar.system.macos import MacComputer
 from mpsbar.system.platform import Details, Footprint, GpuClient
 

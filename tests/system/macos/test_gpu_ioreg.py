@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from readings_kit import FOLDER
 
-from mpsbar.core.machine import Gpu
+from mpsbar.core.gpu import Gpu
 from mpsbar.system.macos import MacComputer, gpu
 from mpsbar.system.macos.native import Libraries
 

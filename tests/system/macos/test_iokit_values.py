@@ -7,7 +7,7 @@ from readings_kit import read_accelerators
 from system.fakemac.double import Date, Unconvertible
 from system.macos import checks
 
-from mpsbar.core.machine import Gpu
+from mpsbar.core.gpu import Gpu
 from mpsbar.system.macos import iokit_values
 from mpsbar.system.macos.iokit import Registry
 from mpsbar.system.platform import GpuClient

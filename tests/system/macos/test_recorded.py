@@ -14,7 +14,7 @@ from readings_kit import (
 )
 from system.macos import checks
 
-from mpsbar.core.machine import Gpu
+from mpsbar.core.gpu import Gpu
 from mpsbar.system.platform import GpuClient
 
 

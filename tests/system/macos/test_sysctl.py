@@ -2,7 +2,8 @@
 
 import pytest
 
-from mpsbar.core.machine import Gpu, Machine
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine
 from mpsbar.dtypes.compare import free_ram
 from mpsbar.system.macos.sysctl import parse_number, parse_swap_used, parse_version, parse_virtual
 

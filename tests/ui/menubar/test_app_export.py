@@ -9,7 +9,7 @@ from fleet_kit import Prometheus, ask, find_free_port
 from ui.menubar_kit import MenuBarUser, Notices
 from worker_kit import TIMEOUT
 
-from mpsbar.core.settings import Loaded, Settings
+from mpsbar.core.settings import LoadedSettings, Settings
 from mpsbar.fleet.service import MetricsService
 from mpsbar.monitor import Monitor
 from mpsbar.system.settings_file import read_settings
@@ -26,7 +26,7 @@ class ServingUser(MenuBarUser):
         from mpsbar.ui.menubar.app import MenuBar
 
         self.mac, self.monitor, self.notices = mac, Monitor(interval=0.2), Notices()
-        loaded = Loaded(Settings(interval=0.5, export=export), "settings.toml")
+        loaded = LoadedSettings(Settings(interval=0.5, export=export), "settings.toml")
         self.metrics = MetricsService(self.monitor)
         self.app = MenuBar(self.monitor, loaded, self.notices, claim(), self.metrics)
 

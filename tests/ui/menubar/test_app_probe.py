@@ -13,7 +13,7 @@ from worker_kit import TIMEOUT
 from mpsbar.core.actions import ProbeDtypes
 from mpsbar.core.dtype_results import Check, Probe, Progress
 from mpsbar.core.machine import Machine
-from mpsbar.core.settings import Loaded, Settings
+from mpsbar.core.settings import LoadedSettings, Settings
 from mpsbar.monitor import Monitor
 from mpsbar.system import child_process
 
@@ -139,7 +139,7 @@ def test_for_real(mac, workers, monkeypatch):
         "mpsbar.dtypes.results._find_interpreters", lambda _: [(sys.executable, None)]
     )
     monkeypatch.setattr(child_process, "start_python", fork_children())
-    app = MenuBar(monitor, Loaded(Settings(interval=0.5), ""), notices, claim())
+    app = MenuBar(monitor, LoadedSettings(Settings(interval=0.5), ""), notices, claim())
     seen = set()
 
     def person():

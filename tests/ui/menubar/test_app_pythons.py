@@ -3,7 +3,7 @@
 from samples import make_snapshot
 from ui.menubar_kit import play
 
-from mpsbar.core.settings import Loaded, Settings
+from mpsbar.core.settings import LoadedSettings, Settings
 
 
 def test_a_start_looks_at_no_environment_and_the_first_menu_does(mac, monkeypatch):
@@ -28,4 +28,4 @@ def test_a_start_looks_at_no_environment_and_the_first_menu_does(mac, monkeypatc
             mac.wait(0)
         assert looks == [1]
 
-    play(mac, make_snapshot(), person, loaded=Loaded(Settings(), "settings.toml"))
+    play(mac, make_snapshot(), person, loaded=LoadedSettings(Settings(), "settings.toml"))

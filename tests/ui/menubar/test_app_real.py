@@ -14,7 +14,7 @@ from ui.menubar_kit import CLOSED, Notices, full
 from worker_kit import ATTACH, NO_MPS, ROOT, TIMEOUT, need_module
 
 from mpsbar.core import alerts
-from mpsbar.core.settings import Loaded, Settings
+from mpsbar.core.settings import LoadedSettings, Settings
 from mpsbar.desktop import notifications
 from mpsbar.monitor import Monitor
 from mpsbar.system import linux
@@ -65,7 +65,9 @@ def stage(mac, workers, only_ours):
         monitor = Monitor(interval=0.2)
 
         def run(self, person):
-            app = MenuBar(self.monitor, Loaded(Settings(interval=0.5), ""), self.notices, claim())
+            app = MenuBar(
+                self.monitor, LoadedSettings(Settings(interval=0.5), ""), self.notices, claim()
+            )
 
             def whole():
                 person()
@@ -190,7 +192,7 @@ def test_an_end_that_was_no_normal_one_is_notified(
 
     def person():
         stage.wait_for(
-            lambda: (seen := stage.worker(worker.pid)) and seen.process and seen.leaves_words
+            lambda: (seen := stage.worker(worker.pid)) and seen.process and seen.writes_exit_record
         )
         now.touch()
         stage.wait_for(read_told)

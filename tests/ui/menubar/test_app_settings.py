@@ -4,7 +4,7 @@ from samples import make_snapshot, make_training
 from ui.menubar_kit import play
 
 from mpsbar.core.findings import Health, Reason
-from mpsbar.core.settings import Loaded, Settings
+from mpsbar.core.settings import LoadedSettings, Settings
 from mpsbar.system import paths
 from mpsbar.system.settings_file import read_settings, write_setting
 
@@ -155,7 +155,7 @@ def test_start_at_login_tells_why_it_cannot_be(mac, monkeypatch):
 
 def test_complaints_about_the_settings_are_told_and_the_cool_down_is_theirs(mac):
     complaint = "bar is 7: it must be one of memory, gpu, progress, dot, icon"
-    loaded = Loaded(Settings(cool_down=1.0), "", complaints=(complaint,))
+    loaded = LoadedSettings(Settings(cool_down=1.0), "", complaints=(complaint,))
 
     def person(user):
         assert user.notices.told == [("Some settings can't be used", complaint, "settings")]

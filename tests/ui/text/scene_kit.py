@@ -4,7 +4,8 @@ from functools import partial
 
 from samples import GB, MB, make_backend, make_process, make_worker
 
-from mpsbar.core.machine import Gpu, Machine
+from mpsbar.core.gpu import Gpu
+from mpsbar.core.machine import Machine
 from mpsbar.core.snapshot import Snapshot
 
 MPS = make_backend(

@@ -1,13 +1,15 @@
 """The sentences of the settings, to the letter."""
 
-from mpsbar.core.settings import Loaded, Settings
+from mpsbar.core.settings import LoadedSettings, Settings
 from mpsbar.core.toml import parse_toml
 from mpsbar.ui.text.settings import render_settings, say_settings_ok
 
 
 def test_settings_with_their_origins():
     origins = {"bar": "file", "interval": "environment", "cool_down": "flag"}
-    text = render_settings(Loaded(Settings("dot", 0.5, cool_down=3), "/x/settings.toml", origins))
+    text = render_settings(
+        LoadedSettings(Settings("dot", 0.5, cool_down=3), "/x/settings.toml", origins)
+    )
     assert text == (
         "# /x/settings.toml\n"
         'bar = "dot"  # file\n'
@@ -29,12 +31,12 @@ def test_settings_with_their_origins():
 
 
 def test_a_hostile_path_stays_a_comment():
-    text = render_settings(Loaded(Settings(), "/x\nbar = 3\x1b/settings.toml"))
+    text = render_settings(LoadedSettings(Settings(), "/x\nbar = 3\x1b/settings.toml"))
     assert parse_toml(text)["bar"] == "memory"
     assert "\x1b" not in text
 
 
 def test_no_mistake():
-    loaded = Loaded(Settings(), "/x/settings.toml")
+    loaded = LoadedSettings(Settings(), "/x/settings.toml")
     assert say_settings_ok(loaded, True) == "/x/settings.toml: no errors found"
     assert say_settings_ok(loaded, False) == "/x/settings.toml does not exist; using the defaults"

@@ -1,4 +1,8 @@
-"""Imports the backends of all frameworks at once: the agent's thread imports nothing later."""
+"""Imports the modules of `backends` that the list of frameworks names, all at once.
+
+All at once, because the agent's thread may import nothing later. And here, not in `backends`
+itself: `mpsbar.get_device()` needs one function of that folder, and would wait for all of them.
+"""
 
 from importlib import import_module
 from typing import Any

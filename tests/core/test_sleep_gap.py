@@ -2,7 +2,7 @@
 
 import pytest
 
-from mpsbar.core.clock import GAP, has_jumped
+from mpsbar.core.sleep_gap import GAP, has_jumped
 
 
 @pytest.mark.parametrize(
