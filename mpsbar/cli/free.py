@@ -5,6 +5,7 @@ import json
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from mpsbar.agent.conventions import ASK_SECONDS
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_moment, parse_seconds
 from mpsbar.cli.targets import find_pids, parse_target, print_outcome
@@ -45,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         metavar="SECONDS",
         type=parse_seconds,
-        default=30.0,
-        help=_("how long to wait for an answer (default: 30)"),
+        default=ASK_SECONDS,
+        help=_("how long to wait for an answer (default: {n})").format(n=f"{ASK_SECONDS:g}"),
     )
     later = parser.add_mutually_exclusive_group()
     later.add_argument(

@@ -3,10 +3,11 @@
 import json
 from collections.abc import Callable
 from dataclasses import is_dataclass
+from functools import cache
 from types import NoneType
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from mpsbar.agent.secrets import mask
+from mpsbar.agent.secrets import mask, shorten_command
 from mpsbar.core.actions import Freed, FreeState
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.fallbacks import parse_fallbacks
@@ -31,7 +32,7 @@ SCHEMA = 1
 _MAX_ROWS = 2000
 _MAX_REASONS = 3
 _MAX_TEXTS = 20
-_PERCENTAGES = ("utilization",)
+_MAX_FRAMEWORKS, _MAX_FRAMEWORK_NAME = 5, 20
 _Values = TypeVar("_Values")
 
 
@@ -69,26 +70,38 @@ def parse_machine(value: Any) -> Machine:
     return _parse_fields(Machine, value)
 
 
-def _parse_fields(kind: type[_Values], value: Any) -> _Values:
-    """Build a dataclass by its own fields and types, so that a new field is read without a change
-    here. What is missing or of another type stays at its default."""
-    sent, parsed = parse_object(value), {}
-    for name, wanted in get_type_hints(kind).items():
-        parsed[name] = _parse_typed(wanted, sent.get(name))
-        if name in _PERCENTAGES:
-            parsed[name] = _percent(sent.get(name))
-    return kind(**{name: each for name, each in parsed.items() if each is not None})
+def _parse_fields(kind: type[_Values], value: Any, **required: Any) -> _Values:
+    """Builds a dataclass by its own fields and types, so that a new field is read without a change
+    here. A field that is missing, empty or of another type gets its value from `required`, else its
+    default."""
+    sent, known = parse_object(value), {}
+    for name, wanted in _read_types(cast("Any", kind)).items():
+        if (given := sent.get(name)) is None:
+            continue
+        parse = _FIELD_PARSERS.get(name)
+        parsed = _parse_typed(wanted, given) if parse is None else parse(given)
+        if parsed is not None:
+            known[name] = parsed
+    missing = {name: usual for name, usual in required.items() if not known.get(name)}
+    return kind(**known | missing)
+
+
+@cache  # it takes as long as the rest
+def _read_types(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _parse_typed(wanted: Any, value: Any) -> Any:
     """Returns None if the value is not of this type, or larger than any of our values."""
     arguments = get_args(wanted)
     if NoneType in arguments:
-        return _parse_typed(next(each for each in arguments if each is not NoneType), value)
+        return _parse_typed(next(kind for kind in arguments if kind is not NoneType), value)
     if get_origin(wanted) is Literal:
         return value if value in arguments else None
     if get_origin(wanted) is tuple:
         return _parse_tuple(arguments, value)
+    if get_origin(wanted) is dict:
+        return _parse_dict(arguments, value)
     if is_dataclass(wanted):
         return _parse_fields(cast("type[Any]", wanted), value)
     return _PARSERS[wanted](value)
@@ -103,6 +116,13 @@ def _parse_tuple(arguments: tuple[Any, ...], value: Any) -> tuple[Any, ...] | No
         return None
     items = [_parse_typed(*pair) for pair in zip(types, given, strict=True)]
     return None if any(item is None for item in items) else tuple(items)
+
+
+def _parse_dict(arguments: tuple[Any, ...], value: Any) -> dict[Any, Any]:
+    """The first few entries, without those of another type."""
+    given = list(parse_object(value).items())[:_MAX_TEXTS]
+    entries = (tuple(map(_parse_typed, arguments, entry)) for entry in given)
+    return {key: item for key, item in entries if key is not None and item is not None}
 
 
 def parse_freed(line: bytes) -> list[Freed]:
@@ -198,21 +218,8 @@ def _parse_backend(fields: dict[str, Any]) -> Backend:
 
 
 def _parse_process(fields: dict[str, Any]) -> Process:
-    frameworks = fields.get("frameworks")
-    named = (
-        [parse_text(name)[:20] for name in frameworks[:5]] if isinstance(frameworks, list) else []
-    )
-    return Process(
-        pid=fields["pid"],
-        started=parse_time(fields.get("started")) or 0.0,
-        name=_text(fields.get("name")) or f"process {fields['pid']}",
-        frameworks=tuple(named) or ("?",),
-        parent=parse_count(fields.get("parent")),
-        footprint=parse_count(fields.get("footprint")),
-        footprint_peak=parse_count(fields.get("footprint_peak")),
-        footprint_kind="rss" if fields.get("footprint_kind") == "rss" else "footprint",
-        gpu_percent=_percent(fields.get("gpu_percent")),
-    )
+    name = f"process {fields['pid']}"
+    return _parse_fields(Process, fields, started=0.0, name=name, frameworks=("?",))
 
 
 def _parse_end(fields: dict[str, Any]) -> EndInWords:
@@ -251,6 +258,16 @@ def _parse_outcome(fields: dict[str, Any]) -> Freed:
     )
 
 
+def _parse_frameworks(value: Any) -> tuple[str, ...]:
+    given = value[:_MAX_FRAMEWORKS] if isinstance(value, list) else []
+    return tuple(parse_text(name)[:_MAX_FRAMEWORK_NAME] for name in given)
+
+
+def _parse_command(value: Any) -> tuple[str, ...]:
+    """Cuts it as its own mpsbar should have done."""
+    return shorten_command(_texts(value))
+
+
 def _percent(value: Any) -> float | None:
     number = parse_seconds(value)
     return number if number is not None and number <= 100 else None
@@ -261,6 +278,14 @@ def _text(value: Any) -> str | None:
     return mask(parse_text(value))[:200] if isinstance(value, str) else None
 
 
+# Fields whose type does not say everything.
+_FIELD_PARSERS: dict[str, Callable[[Any], Any]] = {
+    "started": parse_time,
+    "frameworks": _parse_frameworks,
+    "command": _parse_command,
+    "gpu_percent": _percent,
+    "utilization": _percent,
+}
 _PARSERS: dict[type, Callable[[Any], Any]] = {
     str: _text,
     int: parse_count,

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from mpsbar.core.errors import UserError
-from mpsbar.fleet.ssh import find_ssh, split_options
+from mpsbar.fleet.ssh import COMMON_OPTIONS, find_ssh, split_options
 
 # Longer than the longest pause between two attempts (hosts.py).
 _PERSIST_SECONDS = 120
@@ -41,10 +41,8 @@ class Questions:
                 # Before the user's own: ssh takes the first value of an option. But of -S, which
                 # overrules ControlPath, it takes the last.
                 find_ssh(), "-oControlMaster=yes", f"-oControlPersist={_PERSIST_SECONDS}",
-                *split_options(self._options), "-S", str(path), "-T",
-                "-oConnectTimeout=10", "-oServerAliveInterval=15", "-oServerAliveCountMax=3",
-                "-oRemoteCommand=none", "-oClearAllForwardings=yes", "-oForwardAgent=no",
-                "-oForwardX11=no", "--", host, "true",
+                *split_options(self._options), "-S", str(path), *COMMON_OPTIONS,
+                "--", host, "true",
             ],
             check=False,
         )  # fmt: skip

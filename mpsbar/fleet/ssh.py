@@ -20,15 +20,16 @@ from mpsbar.language import _
 # Places of a tool install and of the app: a shell that is not interactive may not know them.
 _PLACES = "$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin"
 _APP = "/Applications/mpsbar.app/Contents/Resources/bin"
-# No question is ever asked here, no forwarding of the user's configuration is set up again, and a
+# For every connection: nothing that the user's configuration forwards is forwarded, and a
 # connection that has died is noticed within a minute.
-_OPTIONS = (
-    "-T", "-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=15",
-    "-oServerAliveCountMax=3", "-oClearAllForwardings=yes", "-oForwardAgent=no",
-    "-oForwardX11=no", "-oRemoteCommand=none", "-oEscapeChar=none", "-oLogLevel=ERROR",
+COMMON_OPTIONS = (
+    "-T", "-oConnectTimeout=10", "-oServerAliveInterval=15", "-oServerAliveCountMax=3",
+    "-oRemoteCommand=none", "-oClearAllForwardings=yes", "-oForwardAgent=no", "-oForwardX11=no",
 )  # fmt: skip
+# For a command: ssh asks nothing, and prints nothing of its own but errors.
+_COMMAND_OPTIONS = ("-oBatchMode=yes", "-oEscapeChar=none", "-oLogLevel=ERROR")
 _CHUNK = 64 * 1024
-# It needs no file of its own: a Mac's shell allows 256, and many hosts take two each.
+# poll() needs no descriptor of its own: a shell on a Mac allows 256, and each host takes two.
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
 # A thousand workers take about two of them.
 MAX_LINE = 4 << 20
@@ -77,7 +78,7 @@ def build_command(
     if socket is not None:
         own = ["-oControlMaster=no", *own, "-S", str(socket)]
     return [
-        find_ssh(), *own, *_OPTIONS, "--", check_host(host),
+        find_ssh(), *own, *COMMON_OPTIONS, *_COMMAND_OPTIONS, "--", check_host(host),
         f"sh -c {shlex.quote(script)}",
     ]  # fmt: skip
 

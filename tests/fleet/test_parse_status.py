@@ -1,7 +1,7 @@
 """What another host says is untrusted: bounded, checked, and safe to show."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from samples import MB, make_snapshot, make_training
 
 from mpsbar.core.host_readings import HostReading
-from mpsbar.core.machine import Gpu, Machine
+from mpsbar.core.machine import Gpu, Machine, Process
 from mpsbar.fleet.parse_status import NotAStatus, parse_freed, parse_machine, parse_status
 from mpsbar.ui.hosts_table import render_hosts
 from mpsbar.ui.text.status_json import build_machine, build_status
@@ -58,6 +58,36 @@ def test_every_value_of_a_computer_and_its_gpu_comes_from_another_host():
         usual = [getattr(type(said)(), field.name) for field in fields(said)]
         assert all(getattr(said, f.name) != u for f, u in zip(fields(said), usual, strict=True))
     assert parse_machine(json.loads(json.dumps(build_machine(machine)))) == machine
+
+
+def test_every_value_of_a_process_comes_from_another_host():
+    process = Process(
+        4711, 1.7e9, "train.py", ("torch", "mlx"), 4000, ("python", "train.py"), "/usr/bin/python3.11",
+        "/venv/bin/python", "/venv", {"PYTORCH_ENABLE_MPS_FALLBACK": "1"}, 3 * MB, 4 * MB, "rss", 42.5,
+        True, False, True, True,
+    )  # fmt: skip
+    usual = Process(0, 0.0, "", ())
+    assert all(getattr(process, f.name) != getattr(usual, f.name) for f in fields(process))
+    snapshot = replace(make_snapshot(), processes=(process,))
+    (read,) = parse_status(json.dumps(build_status(snapshot)).encode()).snapshot.processes
+    assert read == process
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        ({}, Process(1, 0.0, "process 1", ("?",))),
+        ({"name": "", "frameworks": [], "started": "now", "footprint_kind": "size"},
+         Process(1, 0.0, "process 1", ("?",))),
+        ({"name": 3, "frameworks": 9 * [30 * "x"], "gpu_percent": 101, "is_enabled": 1},
+         Process(1, 0.0, "process 1", 5 * (20 * "x",))),
+        ({"settings": {"A": "1", "B": 2}, "command": ["python", "serve.py", 3, "--key", "x"]},
+         Process(1, 0.0, "process 1", ("?",), command=("python", "serve.py", "…"), settings={"A": "1"})),
+    ],
+)  # fmt: skip
+def test_wrong_types_and_sizes_of_a_process_are_not_known(sent, read):
+    said = {"schema": 1, "workers": [], "processes": [{"pid": 1, **sent}]}
+    assert parse_status(json.dumps(said).encode()).snapshot.processes == (read,)
 
 
 @pytest.mark.parametrize(
