@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import INTERRUPTED, print_stderr, run_cancellable, show_progress
-from mpsbar.cli.python_choice import DEFAULT, find_all, refuse_python, say_choice
+from mpsbar.cli.python_choice import DEFAULT, find_all, print_choice, refuse_python
 from mpsbar.core.errors import UserError
 from mpsbar.language import _, ngettext
 
@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     if result.data is None:
         _complain(result, function, options)
     if options.python is None:
-        say_choice(result.python)
+        print_choice(result.python)
     if options.json:
         print(json.dumps(result.data))
     else:
@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     if result.ended == "cancelled":
         print_stderr(_("mpsbar: cancelled; these dtypes were finished"))
         return INTERRUPTED
-    works = all(found["state"] == "works" for found in result.data["dtypes"].values())
+    works = all(dtype["state"] == "works" for dtype in result.data["dtypes"].values())
     return 0 if works else 1
 
 

@@ -1,4 +1,4 @@
-"""mpsbar doctor: whether torch works in this user's Pythons, and if not, why; the self-test."""
+"""mpsbar doctor: checks torch in this user's Pythons; with --self-test it checks mpsbar itself."""
 
 import argparse
 import json
@@ -98,7 +98,8 @@ def _test_self(options: argparse.Namespace) -> int:
 
 
 def _write_readings(python: str | None, share: bool) -> None:
-    """Write what this computer answered; with `share` show it, so that nothing is sent unseen."""
+    """Writes this computer's readings to a file; with `share` it prints them, so that a person sees
+    what would be sent."""
     from mpsbar.doctor.self_test.readings import write_readings
     from mpsbar.doctor.self_test.text import say_readings
     from mpsbar.ui.text.wording import shorten_home
@@ -116,7 +117,7 @@ def _write_readings(python: str | None, share: bool) -> None:
 
 
 def make_doctor_report(snapshot: "Snapshot", pythons: list[str] | None = None) -> "DoctorReport":
-    """Check these, or every Python that is worth it, with progress on a terminal."""
+    """Checks these Pythons, or all that are worth a check, and shows the progress on a terminal."""
     from dataclasses import replace
 
     from mpsbar.core.machine import Problem
@@ -145,7 +146,8 @@ def make_doctor_report(snapshot: "Snapshot", pythons: list[str] | None = None) -
 
 
 def _find_service_problem() -> str | None:
-    """Returns why the metrics of `export` are not served; None if they are or it is off."""
+    """Returns why the metrics of the setting `export` are not served; None if they are, or if it is
+    off."""
     from mpsbar.core.addresses import parse_address
     from mpsbar.core.settings import OFF
     from mpsbar.fleet.service import find_service_problem

@@ -1,4 +1,4 @@
-"""mpsbar enable: connect an environment's processes, without a change to their code."""
+"""mpsbar enable: connects an environment's processes, without a change to their code."""
 
 import argparse
 
@@ -106,7 +106,7 @@ def _enable_jupyter() -> int:
 
 
 def _list() -> int:
-    """Each environment with its version; copies of an older mpsbar are refreshed."""
+    """Prints each enabled environment with its agent's version, and updates older agents."""
     from mpsbar.workers.environments import read_enabled
 
     pythons = read_enabled()
@@ -118,7 +118,7 @@ def _list() -> int:
 
 
 def refresh_agent(python: str) -> str:
-    """Replace a copy of an older agent by this version's; returns what is there now, in words."""
+    """Replaces an older agent by this version's. Returns in words what is installed now."""
     from mpsbar.workers.enable import enable, read_version
     from mpsbar.workers.environments import EnvironmentProblem, read_environment
 

@@ -1,4 +1,4 @@
-"""mpsbar export: serve what mpsbar sees to Prometheus, until it is stopped."""
+"""mpsbar export: serves metrics to Prometheus until it is stopped."""
 
 import argparse
 import threading
@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
 
     monitor = make_recorder()
     exporter = Exporter(monitor)
-    # SIGTERM is how launchd and systemd end a service; the file is removed then too.
+    # launchd and systemd end a service by SIGTERM; the file is then removed too.
     treat_signals_as_ctrl_c()
     server = _make_server(options, exporter)
     try:
@@ -107,7 +107,7 @@ def _import_prometheus() -> None:
 
 
 def _make_server(options: argparse.Namespace, exporter: "Exporter") -> "MetricsServer | None":
-    """Makes the server of the metrics; returns None where they are only written to a file."""
+    """Returns the server of the metrics, or None if they are only written to a file."""
     if options.listen is None and options.textfile is not None:
         return None
     from mpsbar.core.addresses import DEFAULT_ADDRESS, parse_address
@@ -124,7 +124,7 @@ def _make_server(options: argparse.Namespace, exporter: "Exporter") -> "MetricsS
 
 
 def _serve(monitor: "Monitor", exporter: "Exporter", path: str | None) -> None:
-    """Serve until a signal comes."""
+    """Serves until a signal comes."""
     from mpsbar.fleet.exporter import TextFile
     from mpsbar.system.waiting import wait_for_event
 
@@ -147,7 +147,8 @@ def _serve(monitor: "Monitor", exporter: "Exporter", path: str | None) -> None:
 
 
 def _write(file: "TextFile", failed: str) -> str:
-    """A full disk may have room later: it is said once, and tried again."""
+    """Writes the file and returns the error. The same error is printed once; the next write tries
+    again, because a full disk may have room later."""
     try:
         file.write()
     except UserError as complaint:

@@ -1,4 +1,4 @@
-"""mpsbar free: free the caches of workers, and print what was measured."""
+"""mpsbar free: frees the caches of workers, and prints how much was freed."""
 
 import argparse
 import json
@@ -94,24 +94,25 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _free(options: argparse.Namespace) -> "tuple[list[Freed], Snapshot]":
-    """Free these workers, or every connected one, by the same action as a click in the menu."""
+    """Frees these workers, or every connected one, by the same action as a click in the menu."""
     from mpsbar.monitor import Monitor
     from mpsbar.system.waiting import wait_for_result
 
     with closing(Monitor()) as monitor:
-        # Also for named pids: some agents do not know whether they hold the GPU, the scan does.
+        # Also for given PIDs: some agents do not know whether their process uses the GPU, but the
+        # scan does.
         snapshot = monitor.tick()
-        wanted: dict[int, float | None] = {each.pid: each.started for each in snapshot.workers}
+        wanted: dict[int, float | None] = {w.pid: w.started for w in snapshot.workers}
         if not options.all:
             wanted = {pid: wanted.get(pid) for pid in find_pids(options.targets, snapshot)}
         if options.started is not None:
-            wanted = {pid: _meant_start(pid, options.started) for pid in wanted}
+            wanted = {pid: _local_start(pid, options.started) for pid in wanted}
         frees = [monitor.perform(_action(pid, at, options)) for pid, at in wanted.items()]
         return [wait_for_result(free) for free in frees], snapshot
 
 
-def _meant_start(pid: int, meant: float) -> float:
-    """When the process that is meant started: as we read it, if it is the same."""
+def _local_start(pid: int, meant: float) -> float:
+    """Returns our own reading of the start time if it matches `meant`, else `meant`."""
     from mpsbar.core.machine import SAME_START
     from mpsbar.system import this_computer
 

@@ -1,4 +1,4 @@
-"""mpsbar limit: keep the memory of a running worker below a limit, or remove the limit."""
+"""mpsbar limit: sets or removes a memory limit of a running worker."""
 
 import argparse
 import json
@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> int:
     from mpsbar.system.waiting import wait_for_result
 
     with closing(Monitor()) as monitor:
-        # Some agents do not know whether their process uses the GPU; the scan does.
+        # Some agents do not know whether their process uses the GPU, but the scan does.
         snapshot = monitor.read_once() if "%" in options.limit else monitor.tick()
         workers = tuple(worker for worker in snapshot.workers if worker.pid == options.pid)
         try:

@@ -1,4 +1,4 @@
-"""mpsbar login: whether mpsbar opens at login; switches it on and off."""
+"""mpsbar login: turns opening at login on or off, and shows whether it is on."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""mpsbar probe: which dtypes work here, measured in the user's own Python."""
+"""mpsbar probe: measures which dtypes work here, in the user's own Python."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ from mpsbar.cli.output import (
     save_result,
     show_progress,
 )
-from mpsbar.cli.python_choice import DEFAULT, report_failure, say_choice
+from mpsbar.cli.python_choice import DEFAULT, print_choice, report_failure
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
 
@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     if not probe.cells:
         return report_failure(probe, options)
     if options.python is None:
-        say_choice(probe.python)
+        print_choice(probe.python)
     last = find_last(probe)
     file, is_saved = save_result(lambda: write_result(probe))
     changes = None if before is None else find_changes(before, probe)
@@ -115,7 +115,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_moment(snapshot: "Snapshot", force: bool) -> None:
-    """Warn of a busy GPU; refuse when memory is about to run out."""
+    """Warns of a busy GPU; refuses when memory is about to run out."""
     from mpsbar.dtypes.preconditions import find_objections
 
     for objection in find_objections(snapshot):
@@ -152,7 +152,7 @@ def _find_pythons(snapshot: "Snapshot", options: argparse.Namespace) -> list[str
 
 
 def _probe(pythons: list[str], options: argparse.Namespace) -> "Probe":
-    """Ctrl-C ends it, and what was measured until then is shown."""
+    """Runs the probe. Ctrl-C ends it and keeps what was measured until then."""
     from mpsbar.dtypes.runner import ProbeRunner
     from mpsbar.dtypes.summary import draw_progress
 
@@ -163,7 +163,7 @@ def _probe(pythons: list[str], options: argparse.Namespace) -> "Probe":
 
 
 def _table_style() -> "TableStyle":
-    """Symbols on a terminal that can draw them, words in a pipe."""
+    """Chooses symbols on a terminal that can draw them, words in a pipe."""
     from mpsbar.dtypes.table import TableStyle
 
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower()

@@ -1,4 +1,4 @@
-"""mpsbar report: everything on one page, written to a file and, if asked, opened."""
+"""mpsbar report: writes one HTML page and, if asked, opens it."""
 
 import argparse
 from typing import TYPE_CHECKING

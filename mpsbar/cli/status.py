@@ -1,4 +1,4 @@
-"""mpsbar status: the computer and its processes as a table, JSON or one line; once or repeated."""
+"""mpsbar status: prints the computer and its processes as a table, JSON or one line."""
 
 import argparse
 import json
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from mpsbar.monitor import Monitor
 
 _READ_SECONDS = 20.0
-# For --format: several status bars ask every second or two, and a reading costs more than all else.
+# For --format: several status bars may ask every second, and a reading costs more than the rest.
 _FRESH_SECONDS = 2.0
 _MAX_LINE_BYTES = 16 * 1024
 
@@ -99,17 +99,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def make_recorder() -> "Monitor":
-    """A monitor that also records history, unless the menu bar app does.
+    """Returns a monitor that also records history, unless the menu bar app does.
 
-    It frees nothing by itself: who only looks changes nothing, and a service would go on with
-    settings that were changed since it started.
+    It never frees automatically: a command that only watches must not change anything, and a
+    service would keep old settings.
     """
     from mpsbar.history.recorder import Recorder
     from mpsbar.monitor import Monitor
     from mpsbar.system.settings_file import read_settings
 
     monitor = Monitor(recorder=Recorder(_complain))
-    monitor.apply(read_settings().settings)  # an alert that is switched off is not recorded
+    monitor.apply(read_settings().settings)  # so that an alert that is off isn't recorded
     return monitor
 
 
@@ -127,7 +127,8 @@ def _watch(monitor: "Monitor", options: argparse.Namespace) -> "Iterator[str]":
 
 
 def read_after(monitor: "Monitor", seconds: float) -> "Snapshot":
-    """Reads in between too: points too far apart show no trend."""
+    """Returns the reading after `seconds`. It also reads in between: points too far apart show no
+    trend."""
     shown_at = time.monotonic() + seconds
     while True:
         left = shown_at - time.monotonic()
@@ -150,7 +151,7 @@ def _render(snapshot: "Snapshot", options: argparse.Namespace) -> str:
 
 
 def _read_dtypes(snapshot: "Snapshot") -> "DtypeHealth":
-    """The last probe; without one its code is not even imported."""
+    """Returns the result of the last probe; if there is none, its code isn't imported."""
     from mpsbar.core.findings import NOT_PROBED
     from mpsbar.system.paths import probe_folder
 
@@ -164,14 +165,14 @@ def _read_dtypes(snapshot: "Snapshot") -> "DtypeHealth":
 
 
 def _show_line(text: str) -> int:
-    """--format: one line, from a file if somebody asked a moment ago."""
+    """Prints the line of --format, from a file if it was asked for a moment ago."""
     from mpsbar.system.paths import status_line_file
     from mpsbar.ui.text.status_line import build_fields, parse_format, render_line
 
     parsed = parse_format(text)
     fields = _read_fields(status_line_file())
     if fields is None:
-        from mpsbar.monitor import Monitor  # its import takes longer than all else
+        from mpsbar.monitor import Monitor  # its import takes longer than the rest
 
         with closing(Monitor()) as monitor:
             fields = build_fields(monitor.tick())
@@ -181,14 +182,14 @@ def _show_line(text: str) -> int:
 
 
 def _read_fields(path: "Path") -> dict[str, str] | None:
-    """None if there are none, or they are old, or not ours."""
+    """Returns None if there are none, or if they are old or another user's."""
     from mpsbar.system.files import read_own_json
     from mpsbar.ui.text.status_line import FIELDS
 
     def parse(record: Any) -> dict[str, str] | None:
         age = time.time() - float(record["time"])
         fields = {str(name): str(value) for name, value in record["fields"].items()}
-        # A clock that was set back makes a file from the future: it is old, too.
+        # If the clock was set back, the file is from the future; it counts as old too.
         return fields if 0 <= age <= _FRESH_SECONDS and fields.keys() == FIELDS.keys() else None
 
     return read_own_json(path, _MAX_LINE_BYTES, parse)
@@ -197,5 +198,5 @@ def _read_fields(path: "Path") -> dict[str, str] | None:
 def _write_fields(path: "Path", fields: dict[str, str]) -> None:
     from mpsbar.system.files import write_own_json
 
-    with suppress(OSError):  # the next one reads for itself
+    with suppress(OSError):  # the next call takes its own reading
         write_own_json(path, {"time": time.time(), "fields": fields})

@@ -1,4 +1,4 @@
-"""What another host's `mpsbar status --json` said, as our own objects. Pure; nothing is trusted."""
+"""Parses what mpsbar on another host printed as JSON. Pure; nothing in it is trusted."""
 
 import json
 from collections.abc import Callable
@@ -36,18 +36,18 @@ _MAX_FRAMEWORKS, _MAX_FRAMEWORK_NAME = 5, 20
 _Values = TypeVar("_Values")
 
 
-class NotAStatus(ValueError):
-    """The text is one clause that says why."""
+class UnusableAnswerError(ValueError):
+    """The answer can't be used; the text is one clause that says why."""
 
 
-class NotFromMpsbar(NotAStatus):
-    """It may be a line that a login script printed."""
+class NotFromMpsbarError(UnusableAnswerError):
+    """The line is no answer of mpsbar; a login script may have printed it."""
 
 
 def parse_status(line: bytes) -> RemoteStatus:
     answer = _parse_json(line)
     if not isinstance(answer.get("workers"), list):
-        raise NotAStatus(_("its answer is not a status"))
+        raise UnusableAnswerError(_("its answer is not a status"))
     machine = parse_machine(answer.get("machine"))
     processes = answer.get("processes")
     found = None if processes is None else tuple(_each(processes, _parse_process))
@@ -119,25 +119,25 @@ def _parse_tuple(arguments: tuple[Any, ...], value: Any) -> tuple[Any, ...] | No
 
 
 def _parse_dict(arguments: tuple[Any, ...], value: Any) -> dict[Any, Any]:
-    """The first few entries, without those of another type."""
+    """Returns the first few entries, without those of another type."""
     given = list(parse_object(value).items())[:_MAX_TEXTS]
     entries = (tuple(map(_parse_typed, arguments, entry)) for entry in given)
     return {key: item for key, item in entries if key is not None and item is not None}
 
 
 def parse_freed(line: bytes) -> list[Freed]:
-    """The outcomes that `mpsbar free --json` printed."""
+    """Returns the outcomes that `mpsbar free --json` printed."""
     outcomes = _parse_json(line).get("freed")
     if not isinstance(outcomes, list):
-        raise NotAStatus(_("its answer does not say what was freed"))
+        raise UnusableAnswerError(_("its answer does not say what was freed"))
     return list(_each(outcomes, _parse_outcome))
 
 
 def parse_ends(line: bytes) -> list[EndInWords]:
-    """The runs that `mpsbar why --json` printed, newest first."""
+    """Returns the runs that `mpsbar why --json` printed, newest first."""
     answer = _load(line)
     if not isinstance(answer, list) or not all(isinstance(end, dict) for end in answer):
-        raise NotFromMpsbar(_("its answer does not say how runs ended"))
+        raise NotFromMpsbarError(_("its answer does not say how runs ended"))
     return list(_each(answer, _parse_end))
 
 
@@ -145,20 +145,20 @@ def _load(line: bytes) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
-        raise NotFromMpsbar(_("its answer is not JSON")) from None
+        raise NotFromMpsbarError(_("its answer is not JSON")) from None
 
 
 def _parse_json(line: bytes) -> dict[str, Any]:
     answer = _load(line)
     if not isinstance(answer, dict) or "schema" not in answer:
-        raise NotFromMpsbar(_("its answer is not a status"))
+        raise NotFromMpsbarError(_("its answer is not a status"))
     if answer["schema"] != SCHEMA:
-        raise NotAStatus(_explain_schema(answer["schema"]))
+        raise UnusableAnswerError(_explain_schema(answer["schema"]))
     return answer
 
 
 def _explain_schema(schema: Any) -> str:
-    """Which of the two is the older one, and the command that helps."""
+    """Says which of the two is older, and the command that updates it."""
     text = _("its mpsbar is another version (schema {schema})")
     if isinstance(schema, int):
         text = _(
@@ -230,7 +230,7 @@ def _parse_end(fields: dict[str, Any]) -> EndInWords:
         ended=parse_time(fields.get("ended")),
         ran=parse_seconds(fields.get("ran")),
         peak=parse_count(fields.get("peak")),
-        sureness=_text(fields.get("sureness")),
+        certainty=_text(fields.get("certainty")),
         evidence=_texts(fields.get("evidence")),
         next_steps=_texts(fields.get("next_steps")),
         fallbacks=parse_fallbacks(parse_object(fields.get("verdict")).get("fallbacks")),
@@ -238,7 +238,7 @@ def _parse_end(fields: dict[str, Any]) -> EndInWords:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """The first few, without those that are no text."""
+    """Returns the first few texts, without values of another type."""
     given = value[:_MAX_TEXTS] if isinstance(value, list) else []
     return tuple(text for item in given if (text := _text(item)))
 
@@ -264,7 +264,7 @@ def _parse_frameworks(value: Any) -> tuple[str, ...]:
 
 
 def _parse_command(value: Any) -> tuple[str, ...]:
-    """Cuts it as its own mpsbar should have done."""
+    """Parses a command and leaves out its options, as its own mpsbar should have done."""
     return shorten_command(_texts(value))
 
 
@@ -274,7 +274,7 @@ def _percent(value: Any) -> float | None:
 
 
 def _text(value: Any) -> str | None:
-    """Its mpsbar may be older, or none at all: what looks like a password is not shown."""
+    """Parses a text and masks passwords in it: the sender may be an older mpsbar, or no mpsbar."""
     return mask(parse_text(value))[:200] if isinstance(value, str) else None
 
 

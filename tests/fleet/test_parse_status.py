@@ -10,7 +10,7 @@ from samples import MB, make_snapshot, make_training
 
 from mpsbar.core.host_readings import HostReading
 from mpsbar.core.machine import Gpu, Machine, Process
-from mpsbar.fleet.parse_status import NotAStatus, parse_freed, parse_machine, parse_status
+from mpsbar.fleet.parse_status import UnusableAnswerError, parse_freed, parse_machine, parse_status
 from mpsbar.ui.hosts_table import render_hosts
 from mpsbar.ui.text.status_json import build_machine, build_status
 
@@ -142,7 +142,7 @@ def test_whatever_it_says_can_be_shown(workers_said, processes, machine, health)
     ],
 )
 def test_what_is_no_status(line, why):
-    with pytest.raises(NotAStatus) as raised:
+    with pytest.raises(UnusableAnswerError) as raised:
         parse_status(line)
     assert str(raised.value) == why
 
@@ -164,5 +164,5 @@ def test_what_was_freed():
     done, failed = parse_freed(json.dumps(said).encode())
     assert (done.name, done.state, done.freed) == ("a�[2J", "done", MB)
     assert failed.state == "failed"
-    with pytest.raises(NotAStatus):
+    with pytest.raises(UnusableAnswerError):
         parse_freed(b'{"schema": 1, "freed": 3}')
