@@ -40,7 +40,7 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
     if not probe.cells:
         if probe.ended == "ok":
             options.refuse(
-                _("no operation of torch matches {pattern!r}; try '*matmul*'").format(
+                _("no torch operation matches {pattern!r}; try '*matmul*'").format(
                     pattern=options.only
                 )
             )

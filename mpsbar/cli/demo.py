@@ -39,8 +39,8 @@ _NOTEBOOK = "notebook_worker.py"
 
 
 DESCRIPTION = _(
-    "Starts small real workers. On a terminal they are shown live, as by mpsbar top; otherwise the "
-    "menu is printed as text, a cache freed, and the menu printed again."
+    "Starts small real workers. In a terminal it shows them live, as mpsbar top does; otherwise it "
+    "prints the menu as text, frees a cache and prints the menu again."
 )
 EXAMPLES = (
     "mpsbar demo",
@@ -222,7 +222,7 @@ def _free_like_a_click(monitor: "Monitor", menu: "Menu", worker: "Worker") -> "F
 
     row = next(row for row in menu.rows if row.key == f"worker-{worker.pid}")
     (free,) = row.children
-    text = _("{button} on {name} (pid {pid}) …")
+    text = _("{button} on {name} (PID {pid}) …")
     print(text.format(button=free.text, name=worker.name, pid=worker.pid), flush=True)
     (action,) = free.actions
     assert isinstance(action, Free)

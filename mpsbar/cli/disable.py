@@ -10,7 +10,7 @@ from mpsbar.cli.python_choice import choose_for_disable
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
 
-DESCRIPTION = _("Removes from an environment what mpsbar enable put there.")
+DESCRIPTION = _("Removes what mpsbar enable added to an environment.")
 EXAMPLES = ("mpsbar disable --python ~/venv/bin/python",)
 
 

@@ -33,7 +33,9 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help=_("print one JSON object, not text"))
+    parser.add_argument(
+        "--json", action="store_true", help=_("print one JSON object instead of text")
+    )
     parser.add_argument(
         "--python",
         metavar="PATH",
@@ -49,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.share and not options.self_test:
-        print_stderr(_("mpsbar: --share needs --self-test"))
+        print_stderr(_("mpsbar: --share requires --self-test"))
         return 2
     if options.self_test:
         return _test_self(options)
@@ -84,7 +86,7 @@ def _test_self(options: argparse.Namespace) -> int:
 
     named = options.python is not None
     python = find_python(options.python) if named else find_torch()
-    show_progress(_("checking mpsbar; a process with torch takes some seconds"))
+    show_progress(_("checking mpsbar; starting a process with torch takes a few seconds"))
     try:
         checks = check_all(python)
     finally:

@@ -10,8 +10,8 @@ from mpsbar.core.errors import UserError, reason_of
 from mpsbar.language import _
 
 DESCRIPTION = _(
-    "Connects every process of an environment that imports {frameworks}, from its next "
-    "start on. Changes only the environment you name; mpsbar disable undoes it."
+    "Connects every process of an environment that imports {frameworks}, the next time it "
+    "starts. Changes only the environment you name; mpsbar disable undoes it."
 ).format(frameworks=join_labels(_("or")))
 EXAMPLES = (
     "mpsbar enable --python ~/venv/bin/python",
@@ -56,7 +56,7 @@ def _enable(python: str) -> int:
             print(
                 _(
                     "{environment}: enabled, agent {version} answered. "
-                    "Processes that import {frameworks} are shown from their next start."
+                    "Processes that import {frameworks} are shown the next time they start."
                 ).format(
                     environment=outcome.prefix, version=__version__, frameworks=join_labels(_("or"))
                 )
@@ -93,7 +93,7 @@ def _enable_jupyter() -> int:
         ) from None
     path = jupyter.enable(agent)
     print(
-        _("{path}: every kernel and IPython shell has %mpsbar from its next start").format(
+        _("{path}: every kernel and IPython shell that starts from now on has %mpsbar").format(
             path=path
         )
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DESCRIPTION = _(
     "Serves this computer, its {frameworks} processes and what their allocators hold as "
     "metrics for Prometheus, until Ctrl-C or SIGTERM. Only programs on this computer can read "
-    "them unless --listen names another address, which takes TLS or --insecure. With --textfile "
+    "them unless --listen names another address, which requires TLS or --insecure. With --textfile "
     "and without --listen it opens no port. Exit code 0: stopped, 1: it could not serve, "
     "2: wrong arguments."
 ).format(frameworks=join_labels(_("and")))
@@ -42,18 +42,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tls-cert", metavar="FILE", help=_("serve over TLS with this certificate")
     )
-    parser.add_argument("--tls-key", metavar="FILE", help=_("its key (default: in the same file)"))
+    parser.add_argument(
+        "--tls-key", metavar="FILE", help=_("private key (default: in the same file)")
+    )
     parser.add_argument(
         "--tls-client-ca",
         metavar="FILE",
-        help=_("only for clients with a certificate signed by this"),
+        help=_("require a client certificate signed by this CA"),
     )
     secret = parser.add_mutually_exclusive_group()
     secret.add_argument(
-        "--token-file", metavar="FILE", help=_("only for clients that send this bearer token")
+        "--token-file", metavar="FILE", help=_("require the bearer token in this file")
     )
     secret.add_argument(
-        "--password-file", metavar="FILE", help=_("only for clients that send this USER:PASSWORD")
+        "--password-file", metavar="FILE", help=_("require the USER:PASSWORD in this file")
     )
     parser.add_argument(
         "--insecure", action="store_true", help=_("serve other computers without encryption")
@@ -88,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     if options.tls_cert is None and (options.tls_key or options.tls_client_ca):
-        options.refuse(_("--tls-key and --tls-client-ca need --tls-cert"))
+        options.refuse(_("--tls-key and --tls-client-ca require --tls-cert"))
     if options.listen is None and options.textfile is not None:
         given = ("tls_cert", "token_file", "password_file", "insecure")
         if any(getattr(options, name) for name in given):

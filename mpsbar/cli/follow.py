@@ -101,7 +101,7 @@ class _Lines:
         columns = [column for column in chosen if column.key not in ("PID", "NAME")]
         keys = [column.key for column in columns]
         if not self._printed:
-            yield _("{name} ({pid}), until it ends or Ctrl-C").format(
+            yield _("{name} ({pid}), until it ends or you press Ctrl-C").format(
                 name=row.cells["NAME"], pid=self._pid
             )
         if self._printed % _HEADER_EVERY == 0 or keys != self._keys:

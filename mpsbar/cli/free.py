@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = _(
     "Returns the caches of connected processes to the system. Live tensors stay; a process pauses "
-    "briefly, and its next steps may be slower. Exit code 0: all freed (0 bytes too; with "
-    "--when-possible also: it waits), 1: one was busy or refused, 2: wrong arguments."
+    "briefly, and its next steps may be slower. Exit code 0: all were freed (possibly 0 bytes) or, "
+    "with --when-possible, are waiting; 1: one was busy or refused; 2: wrong arguments."
 )
 EXAMPLES = (
     "mpsbar free 4711",
@@ -41,7 +41,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ),
     )
     parser.add_argument("--all", action="store_true", help=_("free every connected process"))
-    parser.add_argument("--json", action="store_true", help=_("print one JSON object, not text"))
+    parser.add_argument(
+        "--json", action="store_true", help=_("print one JSON object instead of text")
+    )
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
@@ -56,15 +58,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=_("a busy process frees at the first safe moment, within 10 minutes; returns at once"),
     )
     later.add_argument(
-        "--cancel", action="store_true", help=_("cancel what --when-possible left waiting")
+        "--cancel", action="store_true", help=_("cancel a free that --when-possible left waiting")
     )
     parser.add_argument(
         "--started",
         metavar="TIME",
         type=parse_moment,
         help=_(
-            "free the PID only if its process started then, as mpsbar status --json shows it: "
-            "a PID can be reused"
+            "free PID only if its process started at this time (see mpsbar status --json): "
+            "PIDs are reused"
         ),
     )
     on_hosts.add_host_arguments(parser)

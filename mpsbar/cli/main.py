@@ -48,7 +48,7 @@ GROUPS = {
         "export": _("serve metrics to Prometheus"),
         "demo": _("try mpsbar with small real workers"),
         "login": _("choose whether mpsbar opens at login"),
-        "config": _("show or edit the settings, and what is wrong with them"),
+        "config": _("show, edit or validate the settings"),
     },
 }
 COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}

@@ -44,7 +44,7 @@ def add_host_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help=_("another computer, over ssh, or a group in the settings (repeat it for several)"),
     )
-    parser.add_argument("--hosts", action="store_true", help=_("every host in the setting hosts"))
+    parser.add_argument("--hosts", action="store_true", help=_("every host in the hosts setting"))
     parser.add_argument(
         "--ssh", metavar="OPTIONS", default="", help=_("options for ssh, such as '-p 2222'")
     )
@@ -369,5 +369,5 @@ def _judge_late(reading: "HostReading") -> "HostReading":
     from dataclasses import replace
 
     return replace(
-        reading, problem=_("no reply within {seconds:g} seconds").format(seconds=_ONCE_SECONDS)
+        reading, problem=_("silent for {seconds:g} seconds").format(seconds=_ONCE_SECONDS)
     )

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 DESCRIPTION = _(
     "Tries common operations in every dtype on a device, and looks for known bugs that silently "
-    "give wrong results: in a short-lived process of your own Python, with small tensors, at the "
+    "give wrong results: in a short-lived process with your own Python, with small tensors, at the "
     "lowest priority, with at most 256 MB of memory above what torch itself takes. The result is "
     "kept for this Python, torch, system and device. Exit code 0: all as expected, 1: a surprise "
-    "was found or it could not be measured, 2: wrong arguments, 130: cancelled by Ctrl-C."
+    "was found or it could not be measured, 2: wrong arguments, 130: canceled by Ctrl-C."
 )
 EXAMPLES = (
     "mpsbar probe",
@@ -55,9 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help=DEFAULT,
     )
-    parser.add_argument("--json", action="store_true", help=_("print one JSON object, not a table"))
     parser.add_argument(
-        "--against", metavar="FILE", help=_("show what changed since this result of --json")
+        "--json", action="store_true", help=_("print one JSON object instead of a table")
+    )
+    parser.add_argument(
+        "--against", metavar="FILE", help=_("show what changed since a result saved with --json")
     )
     parser.add_argument(
         "--no-compile", action="store_true", help=_("don't try torch.compile (on a GPU)")
@@ -66,14 +68,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--deep",
         action="store_true",
         help=_(
-            "every operation of torch in 12 dtypes, against what torch's own tests expect; "
-            "resumes an interrupted one"
+            "test every torch operation in 12 dtypes against what torch's own tests expect; "
+            "resumes an interrupted probe"
         ),
     )
     parser.add_argument(
         "--only", metavar="PATTERN", help=_("with --deep: operations such as 'nn.functional.conv*'")
     )
-    parser.add_argument("--csv", action="store_true", help=_("with --deep: print CSV, not a table"))
+    parser.add_argument(
+        "--csv", action="store_true", help=_("with --deep: print CSV instead of a table")
+    )
     parser.add_argument(
         "--restart", action="store_true", help=_("with --deep: start over instead of resuming")
     )
@@ -129,7 +133,7 @@ def _check_moment(snapshot: "Snapshot", force: bool) -> None:
 def _check_options(options: argparse.Namespace) -> None:
     for name in ("only", "csv", "restart"):
         if getattr(options, name) and not options.deep:
-            options.refuse(_("--{option} is for --deep").format(option=name))
+            options.refuse(_("--{option} requires --deep").format(option=name))
     if options.csv and options.json:
         options.refuse(_("either --json or --csv, not both"))
 

@@ -113,7 +113,7 @@ def report_failure(probe: "Probe | DeepProbe", options: argparse.Namespace) -> i
 
     if probe.ended != "cancelled":
         refuse_python(options, probe.ended, say_end(probe))
-    print_stderr(_("mpsbar: cancelled before anything was measured"))
+    print_stderr(_("mpsbar: canceled before anything was measured"))
     return INTERRUPTED
 
 

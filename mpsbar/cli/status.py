@@ -34,7 +34,7 @@ _MAX_LINE_BYTES = 16 * 1024
 
 DESCRIPTION = _(
     "Shows this computer, its {frameworks} processes and, where they are connected, what "
-    "their allocators hold. With a PID: a line of that process every 2 seconds, until it ends."
+    "their allocators hold. With a PID: a line about that process every 2 seconds, until it ends."
 ).format(frameworks=join_labels(_("and")))
 EXAMPLES = (
     "mpsbar status --watch 2",
@@ -51,15 +51,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PID",
         nargs="?",
         type=parse_pid,
-        help=_("follow this process until it ends or Ctrl-C"),
+        help=_("follow this process until it ends or you press Ctrl-C"),
     )
     parser.add_argument(
         "--wide",
         action="store_true",
-        help=_("show all columns, even if they don't fit the window"),
+        help=_("show all columns, even if they don't fit in the window"),
     )
     shape = parser.add_mutually_exclusive_group()
-    shape.add_argument("--json", action="store_true", help=_("print one JSON object, not a table"))
+    shape.add_argument(
+        "--json", action="store_true", help=_("print one JSON object instead of a table")
+    )
     shape.add_argument(
         "--format", metavar="TEXT", help=_("print one line for status bars, such as '{held} {gpu}'")
     )
@@ -79,7 +81,10 @@ def run(options: argparse.Namespace) -> int:
     given = (options.pid, options.watch, options.host, options.hosts or None)
     if options.format is not None and any(value is not None for value in given):
         options.refuse(
-            _("--format prints one line of this computer: not with PID, --watch or --host")
+            _(
+                "--format prints one line about this computer: it can't be combined with PID, "
+                "--watch or --host"
+            )
         )
     if hosts := on_hosts.find_hosts(options):
         return on_hosts.show_status(hosts, options)

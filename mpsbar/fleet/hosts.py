@@ -105,9 +105,9 @@ class Host:
                     self._note(problem=wrong)
                 noise += 1
                 if noise > _MAX_NOISE:
-                    return wrong or HostProblem(_("unexpected reply"))
+                    return wrong or HostProblem(_("unexpected output"))
         except LineTooLongError:
-            return HostProblem(_("its answer is too long"))
+            return HostProblem(_("its output is too long"))
         if has_answered and not self._again:
             return None
         return wrong or explain_end(running)
@@ -115,7 +115,7 @@ class Host:
     def _note_silence(self) -> None:
         """Marks the reading as out of date; the next line that arrives clears this."""
         if self.reading.problem is None:
-            text = _("no reply within {seconds:g} seconds").format(seconds=self._longest)
+            text = _("silent for {seconds:g} seconds").format(seconds=self._longest)
             self._note(problem=HostProblem(text))
 
     def _note(
@@ -268,12 +268,12 @@ def _ask_host(
                 wrong = HostProblem(str(problem))
             noise += 1
             if noise > _MAX_NOISE:
-                return wrong or HostProblem(_("unexpected reply"))
+                return wrong or HostProblem(_("unexpected output"))
         if is_late.is_set():
-            return HostProblem(_("no reply within {seconds:g} seconds").format(seconds=seconds))
+            return HostProblem(_("silent for {seconds:g} seconds").format(seconds=seconds))
         return wrong or explain_end(running)
     except LineTooLongError:
-        return HostProblem(_("its answer is too long"))
+        return HostProblem(_("its output is too long"))
     finally:
         timer.cancel()
         running.end()

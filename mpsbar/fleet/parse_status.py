@@ -47,7 +47,7 @@ class NotFromMpsbarError(UnusableAnswerError):
 def parse_status(line: bytes) -> RemoteStatus:
     answer = _parse_json(line)
     if not isinstance(answer.get("workers"), list):
-        raise UnusableAnswerError(_("its answer is not a status"))
+        raise UnusableAnswerError(_("its output is not a status"))
     machine = parse_machine(answer.get("machine"))
     processes = answer.get("processes")
     found = None if processes is None else tuple(_each(processes, _parse_process))
@@ -129,7 +129,7 @@ def parse_freed(line: bytes) -> list[Freed]:
     """Returns the outcomes that `mpsbar free --json` printed."""
     outcomes = _parse_json(line).get("freed")
     if not isinstance(outcomes, list):
-        raise UnusableAnswerError(_("its answer does not say what was freed"))
+        raise UnusableAnswerError(_("its output does not say what was freed"))
     return list(_each(outcomes, _parse_outcome))
 
 
@@ -137,7 +137,7 @@ def parse_ends(line: bytes) -> list[EndInWords]:
     """Returns the runs that `mpsbar why --json` printed, newest first."""
     answer = _load(line)
     if not isinstance(answer, list) or not all(isinstance(end, dict) for end in answer):
-        raise NotFromMpsbarError(_("its answer does not say how runs ended"))
+        raise NotFromMpsbarError(_("its output does not say how runs ended"))
     return list(_each(answer, _parse_end))
 
 
@@ -145,13 +145,13 @@ def _load(line: bytes) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
-        raise NotFromMpsbarError(_("its answer is not JSON")) from None
+        raise NotFromMpsbarError(_("its output is not JSON")) from None
 
 
 def _parse_json(line: bytes) -> dict[str, Any]:
     answer = _load(line)
     if not isinstance(answer, dict) or "schema" not in answer:
-        raise NotFromMpsbarError(_("its answer is not a status"))
+        raise NotFromMpsbarError(_("its output is not a status"))
     if answer["schema"] != SCHEMA:
         raise UnusableAnswerError(_explain_schema(answer["schema"]))
     return answer

@@ -203,7 +203,7 @@ def _say_not_bound(address: Address, problem: OSError) -> str:
     if problem.errno == errno.EADDRNOTAVAIL:
         return _("{host} is not an address of this computer").format(host=address.host)
     if problem.errno == errno.EACCES:
-        return _("port {port} needs administrator rights: use 1024 or higher").format(
+        return _("port {port} requires administrator rights: use 1024 or higher").format(
             port=address.port
         )
     return _("couldn't listen on {address}: {problem}").format(

@@ -81,13 +81,13 @@ def find_service_problem(address: Address) -> str | None:
         answer = _ask(address)
     except OSError:
         return _(
-            "No metrics are served at {address}, the address in the setting export: "
+            "No metrics are served at {address}, the address in the export setting: "
             "the menu bar app serves them while it runs"
         ).format(address=address)
     if b"\r\nServer: mpsbar" in answer:
         return None
     return _(
-        "Another program answers at {address}, the address in the setting export: "
+        "Another program answers at {address}, the address in the export setting: "
         "choose another port (mpsbar config edit)"
     ).format(address=address)
 

@@ -184,7 +184,7 @@ def test_ctrl_c_keeps_the_dtypes_that_were_finished(file):
     out, errors = interrupt(file, "hangs")
     assert "float32 works" in out
     assert "float16" not in out.partition("torch 2")[2]
-    assert errors == "mpsbar: cancelled; these dtypes were finished\n"
+    assert errors == "mpsbar: canceled; these dtypes were finished\n"
 
 
 def test_a_dtype_that_crashes_python_is_its_result(file):

@@ -97,8 +97,8 @@ def test_bad_hosts_are_a_line_each_and_delay_nobody(workers, ssh_hosts):
     older, newer = "older than this one (schema 0); there", "newer than this one (schema 99); here"
     assert lines["old"] == f"no answer (its mpsbar is {older}: {update})"
     assert lines["new"] == f"no answer (its mpsbar is {newer}: {update})"
-    assert lines["floods"] == "no answer (its answer is too long)"
-    assert lines["lines"] == "no answer (unexpected reply)"
+    assert lines["floods"] == "no answer (its output is too long)"
+    assert lines["lines"] == "no answer (unexpected output)"
     assert lines["fails"] == "no answer (mpsbar: no�[2J settings)"
     assert lines["good"].startswith("Apple M1")
 
@@ -369,7 +369,7 @@ def test_what_a_login_script_prints_is_no_answer(workers, ssh_hosts):
     assert err == ""
     assert "chatty: mpsbar knows of no run that ended" in out
     assert "only: no answer (mpsbar: broken)" in out
-    assert "endless: no answer (unexpected reply)" in out
+    assert "endless: no answer (unexpected output)" in out
 
 
 @pytest.mark.parametrize("watch", [(), ("--watch", "0.2")])

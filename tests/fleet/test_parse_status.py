@@ -130,15 +130,15 @@ def test_whatever_it_says_can_be_shown(workers_said, processes, machine, health)
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (b"{", "its answer is not JSON"),
-        (b"{" * 100_000, "its answer is not JSON"),
-        (b"[]", "its answer is not a status"),
-        (b'{"schema": 1}', "its answer is not a status"),
+        (b"{", "its output is not JSON"),
+        (b"{" * 100_000, "its output is not JSON"),
+        (b"[]", "its output is not a status"),
+        (b'{"schema": 1}', "its output is not a status"),
         (
             b'{"schema": "\\u001b[2J", "workers": []}',
             "its mpsbar is another version (schema �[2J)",
         ),
-        (b"\xff\xfe", "its answer is not JSON"),
+        (b"\xff\xfe", "its output is not JSON"),
     ],
 )
 def test_what_is_no_status(line, why):
