@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
+from mpsbar.agent.conventions import ASK_SECONDS
 from mpsbar.core.actions import (
     Asked,
     CancelFree,
@@ -26,13 +27,7 @@ from mpsbar.core.actions import (
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.system.platform import Computer
 from mpsbar.system.stop import stop
-from mpsbar.workers.request import (
-    ASK_SECONDS,
-    cancel_free,
-    find_tensors,
-    free_worker,
-    limit_worker,
-)
+from mpsbar.workers.request import cancel_free, find_tensors, free_worker, limit_worker
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor

@@ -40,8 +40,8 @@ class Command:
 
 
 def read_parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """The whole parser, and that of each verb."""
-    parser = build_parser((), with_all_verbs=True)
+    """The whole parser, and that of each command."""
+    parser = build_parser((), with_all_commands=True)
     actions = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     return parser, dict(actions[0].choices)
 
@@ -62,8 +62,8 @@ def read_commands() -> list[Command]:
             tuple(_read_argument(parsers[name], each) for each in _list_shown(parsers[name])),
             tuple(import_module(f"mpsbar.cli.{name}").EXAMPLES),
         )
-        for group, verbs in GROUPS.items()
-        for name, summary in verbs.items()
+        for group, commands in GROUPS.items()
+        for name, summary in commands.items()
     ]
 
 
@@ -74,8 +74,8 @@ def read_main_options() -> tuple[Argument, ...]:
 
 
 def _list_shown(parser: argparse.ArgumentParser) -> list[argparse.Action]:
-    hidden = (argparse.SUPPRESS, None)
-    return [a for a in parser._actions if a.help not in hidden and a.dest not in ("help", "verb")]
+    hidden, not_listed = (argparse.SUPPRESS, None), ("help", "command")
+    return [a for a in parser._actions if a.help not in hidden and a.dest not in not_listed]
 
 
 def _read_argument(parser: argparse.ArgumentParser, action: argparse.Action) -> Argument:

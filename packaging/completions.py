@@ -13,9 +13,9 @@ _TAKES_FILE = ("FILE", "PATH", "CMD …", "FILE.py:FUNCTION")
 def build_completion(shell: str) -> str:
     parser, parsers = command_line.read_parsers()
     summaries = {command.name: command.summary for command in command_line.read_commands()}
-    for name, verb in parsers.items():
-        verb.description = summaries[name]  # one line, beside the verb
-        for action in verb._actions:
+    for name, command in parsers.items():
+        command.description = summaries[name]  # one line, beside the command
+        for action in command._actions:
             if action.metavar in _TAKES_FILE:
                 action.complete = shtab.FILE  # type: ignore[attr-defined]
     _hide(parsers["run"])

@@ -219,7 +219,7 @@ def build_status_hosts(s: Schemas) -> Schema:
     health = s.object_of({"level": Level | None, "reasons": list[str]})
     host = {
         "problem": Annotated[str | None, "why it does not answer"],
-        "heard": Annotated[float | None, "when it last answered, seconds since the epoch"],
+        "answered_at": Annotated[float | None, "when it last answered, seconds since the epoch"],
         "status": s.or_null(s.object_of({**_computer(s), "health": health})),
     }
     return _of_hosts(s, host)
@@ -283,7 +283,7 @@ def build_why(s: Schemas) -> Schema:
         "sentence": Annotated[str, "how it ended"],
         "next_steps": list[str],
     }
-    with_verdict = {"sureness": str, "evidence": list[str], "fallbacks": _fallbacks(s)}
+    with_verdict = {"certainty": str, "evidence": list[str], "fallbacks": _fallbacks(s)}
     return s.list_of(s.object_of(end, with_verdict), "newest first")
 
 

@@ -44,7 +44,7 @@ FOLDERS: dict[str, set[str]] = {
     "history.report": {
         "language", "core", "system.files", "system.native_operations", "system.paths", "ui.columns", "ui.text", "history", "dtypes", "doctor",
     },
-    "action_runner": {"core", "system", "workers", "dtypes", "doctor"},
+    "action_runner": {"agent.conventions", "core", "system", "workers", "dtypes", "doctor"},
     # Part of the monitor's tick: how each process ended.
     "end_follower": {"core", "system"},
     # All ends that are known, for `mpsbar why` and the report.
@@ -62,7 +62,7 @@ FOLDERS: dict[str, set[str]] = {
         "workers.environments",
     },
     "cli": {
-        "language", "agent.__version__", "agent.frameworks", "core", "system", "workers", "ui", "ui.process_table", "ui.status_table", "ui.text",
+        "language", "agent.__version__", "agent.conventions", "agent.frameworks", "core", "system", "workers", "ui", "ui.process_table", "ui.status_table", "ui.text",
         "dtypes", "dtypes.compare", "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_reader", "desktop", "fleet",
         "snapshot",  # of mpsbar/__init__.py
     },

@@ -158,7 +158,7 @@ print(find_pids(["tune"], read_snapshot()))
     assert output == "[5000101]\n"
 
 
-def test_a_new_verb_of_the_command_line(package):
+def test_a_new_command_of_the_command_line(package):
     package.insert(
         "cli/main.py", '        "free":', '        "held": "print what all workers hold",'
     )

@@ -59,7 +59,7 @@ def test_the_watch_sees_a_connect(watched):
     assert "socket.connect ('127.0.0.1', 9)" in watched("-c", code)
 
 
-def test_no_verb_opens_a_connection(watched, workers):
+def test_no_command_opens_a_connection(watched, workers):
     workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
     report = str(workers.folder / "report.html")
     # As Python sees it, also the look-up of a name; all others as the kernel sees them, below.
@@ -131,7 +131,7 @@ MODEL = """
 import torch
 def make(): return torch.nn.Linear(4, 4), torch.ones(2, 4)
 """
-# Verbs that ask a worker: their connects to its socket show that something was traced.
+# Commands that ask a worker: their connects to its socket show that something was traced.
 ASKING = ("status", "free", "limit", "top")
 
 
@@ -146,7 +146,7 @@ ASKING = ("status", "free", "limit", "top")
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_the_kernel_sees_no_connection_of_any_verb(traced, workers, arguments):
+def test_the_kernel_sees_no_connection_of_any_command(traced, workers, arguments):
     asked = workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
     model = workers.folder / "model.py"
     model.write_text(MODEL)
@@ -155,20 +155,20 @@ def test_the_kernel_sees_no_connection_of_any_verb(traced, workers, arguments):
         "MODEL:make": f"{model}:make",
         "REPORT": f"{workers.folder}/r.html",
     }
-    verb = [places.get(word, word) for word in arguments]
-    how = ["-c", ON_A_TERMINAL, "worker0.py"] if verb == ["top"] else ["-m", "mpsbar"]
+    words = [places.get(word, word) for word in arguments]
+    how = ["-c", ON_A_TERMINAL, "worker0.py"] if words == ["top"] else ["-m", "mpsbar"]
     extra = {"HOME": str(workers.folder)}
     if (
-        verb[0] == "report"
+        words[0] == "report"
     ):  # it looks at every Python, as doctor does, which does it with the real torch
         extra["PYTHONPATH"] = join(make_torch(workers.folder / "light", working()), str(ROOT))
-    worker, log = traced(sys.executable, *how, *verb, **extra)
+    worker, log = traced(sys.executable, *how, *words, **extra)
     errors = wait_end(worker)
     assert "strace:" not in errors, errors
     assert worker.process.returncode in (0, 1), (
         errors
     )  # 1: no run has ended, nothing can be limited
-    assert "connect" in log.read_text() or verb[0] not in ASKING, "nothing was traced"
+    assert "connect" in log.read_text() or words[0] not in ASKING, "nothing was traced"
     assert find_calls(log) == []
 
 

@@ -13,7 +13,7 @@ import pytest
 from changed_package import ChangedPackage
 from pseudo_language import LANGUAGE, ROOT, is_disguised, reveal, write_catalogue
 
-from mpsbar.cli.main import VERBS
+from mpsbar.cli.main import COMMANDS
 
 # Drawn in one Python; a name for each, and what a person sees.
 SCREENS = """
@@ -217,7 +217,7 @@ def test_no_text_on_a_screen_bypasses_the_language(screens, name):
 
 
 def strip_arguments(shown):
-    """Of a verb's help without its usage, the names of its arguments and the examples: what people type."""
+    """Of a command's help without its usage, the names of its arguments and the examples: what people type."""
     text = "\n" + shown["help"]
     for typed in (
         shown["usage"],
@@ -230,22 +230,22 @@ def strip_arguments(shown):
 
 @pytest.fixture(scope="module")
 def helps(package, environment):
-    """`--help` of every verb, from one Python: each imports its feature's texts."""
+    """`--help` of every command, from one Python: each imports its feature's texts."""
     code = """
 import argparse, contextlib, importlib, io, json
 from mpsbar.cli.arguments import HelpFormatter
-from mpsbar.cli.main import VERBS, build_parser, run
+from mpsbar.cli.main import COMMANDS, build_parser, run
 helps = {}
-for verb in ("", *VERBS):
+for command in ("", *COMMANDS):
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
-        run([*([verb] if verb else []), "--help"])
-    helps[verb] = {"help": out.getvalue()}
-    if verb:
-        parser = build_parser([verb])._subparsers._group_actions[0].choices[verb]
+        run([*([command] if command else []), "--help"])
+    helps[command] = {"help": out.getvalue()}
+    if command:
+        parser = build_parser([command])._subparsers._group_actions[0].choices[command]
         shown = [action for action in parser._actions if action.help is not argparse.SUPPRESS]
-        name = HelpFormatter(verb)._format_action_invocation
-        examples = importlib.import_module(f"mpsbar.cli.{verb}").EXAMPLES
-        helps[verb] |= {"usage": parser.format_usage(), "arguments": [*map(name, shown)], "examples": examples}
+        name = HelpFormatter(command)._format_action_invocation
+        examples = importlib.import_module(f"mpsbar.cli.{command}").EXAMPLES
+        helps[command] |= {"usage": parser.format_usage(), "arguments": [*map(name, shown)], "examples": examples}
 print(json.dumps(helps))
 """
     done = subprocess.run(
@@ -256,18 +256,18 @@ print(json.dumps(helps))
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_the_help_of_every_verb(helps, verb):
-    text = strip_arguments(helps[verb])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_help_of_every_command(helps, command):
+    text = strip_arguments(helps[command])
     assert is_disguised(text)
     assert find_plain(text, HELP_NAMES) == []
 
 
 def test_the_help_of_all(helps):
-    """But for the names of the verbs."""
+    """But for the names of the commands."""
     text = helps[""]["help"]
     assert is_disguised(text)
-    assert find_plain(text.partition("--bar")[0], frozenset(VERBS)) == []
+    assert find_plain(text.partition("--bar")[0], frozenset(COMMANDS)) == []
 
 
 def run_mpsbar(package, environment, *arguments):
@@ -293,7 +293,7 @@ def test_no_line_of_a_command_bypasses_the_language(package, environment, argume
     names = {
         "Users",
         "me",
-        *VERBS,
+        *COMMANDS,
         *arguments,
         "held",
         "cached",

@@ -13,6 +13,9 @@ MAX_FALLBACKS = 10  # in one record
 # Nobody means a smaller limit, and its ratio of a large budget would be rounded to 0: no limit.
 MIN_LIMIT = 64 << 20
 MAX_LIMIT = 1 << 50
+# How long a monitor waits for the answer to a free, a limit or a count of tensors. The agent itself
+# gives up waiting for a safe moment after 5 s; a release that runs is answered when it ends.
+ASK_SECONDS = 30.0
 # Why a Free can do nothing for the life of a process: waiting for a safe moment is of no use.
 NEVER_FREED = ("free_threaded",)
 

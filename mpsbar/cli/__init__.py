@@ -1,1 +1,1 @@
-"""The command line: one file a command; a command's feature is imported only when it is called."""
+"""The command line: one file per command; a command imports its feature only when it is called."""

@@ -1,4 +1,4 @@
-"""What commands share for arguments: the style of errors and help, and types of arguments."""
+"""What all commands share for their arguments: error and help format, and argument types."""
 
 import argparse
 import os
@@ -8,14 +8,14 @@ from typing import Any, NoReturn
 from mpsbar.agent.frameworks import LIMITABLE
 from mpsbar.language import _, ngettext
 
-# argparse looks its texts up by gettext in a catalogue of Python's own, which no Python has: here
-# among ours.
+# argparse looks up its texts by gettext in a catalogue of Python's own, which no Python ships. This
+# makes it look them up in ours.
 _argparse: Any = argparse
 _argparse._, _argparse.ngettext = _, ngettext
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports bad arguments in one line, with exit code 2."""
+    """Reports wrong arguments in one line, with exit code 2."""
 
     def error(self, message: str) -> NoReturn:
         text = _("{program}: {message} (see {program} --help)")
@@ -23,7 +23,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class HelpFormatter(argparse.HelpFormatter):
-    """Wraps by cells, of which a Korean letter takes two; examples, which have lines, stay."""
+    """Wraps by cells, of which a Korean letter takes two; keeps the line breaks of examples."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if "\n" in text:
@@ -33,7 +33,7 @@ class HelpFormatter(argparse.HelpFormatter):
     def _split_lines(self, text: str, width: int) -> list[str]:
         if text.isascii():
             return super()._split_lines(text, width)
-        from mpsbar.ui.text.cells import wrap  # English help imports no part of a view
+        from mpsbar.ui.text.cells import wrap  # English help needs no import
 
         return wrap(" ".join(text.split()), width)
 
@@ -50,7 +50,7 @@ class HelpFormatter(argparse.HelpFormatter):
 
 
 def explain_limit(is_running: bool) -> str:
-    """What a limit means, for a process that runs or one that is started."""
+    """Says what a limit means, for a running process or for one that mpsbar starts."""
     sentences: list[str] = []
     for allocator in LIMITABLE:
         more = allocator.while_running if is_running else allocator.from_start
@@ -59,7 +59,7 @@ def explain_limit(is_running: bool) -> str:
 
 
 def parse_whole(text: str, most: int, complaint: str) -> int:
-    """A whole number from 1 to `most`."""
+    """Parses a whole number from 1 to `most`."""
     if not text.isascii() or not text.isdigit() or not 0 < int(text) <= most:
         raise argparse.ArgumentTypeError(complaint.format(text=text, most=most))
     return int(text)
@@ -70,7 +70,7 @@ def parse_pid(text: str) -> int:
 
 
 def _parse_real(text: str, most: float, complaint: str) -> float:
-    """A number above 0, up to `most`."""
+    """Parses a number above 0, up to `most`."""
     try:
         value = float(text)
     except ValueError:
@@ -85,18 +85,18 @@ def parse_seconds(text: str) -> float:
 
 
 def parse_moment(text: str) -> float:
-    """Seconds since 1970."""
+    """Parses a time, in seconds since 1970."""
     return _parse_real(text, 2**40, _("not a time in seconds since 1970: {text!r}"))
 
 
 def find_python(name: str) -> str:
-    """The absolute path of a Python named by its path or as a command; it may not exist."""
+    """Returns the absolute path of a Python given by path or command name; it may not exist."""
     name = os.path.expanduser(name)  # noqa: PTH111 - which takes text
     return os.path.abspath(shutil.which(name) or name)  # noqa: PTH100 - resolving would leave the venv
 
 
 def list_words() -> list[str]:
-    """What argparse of Python 3.10 to 3.14 says to people, for `make messages` to find."""
+    """Lists the texts of argparse in Python 3.10 to 3.14, for `make messages` to find."""
     return [
         _("usage: "),
         _("positional arguments"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import INTERRUPTED, print_stderr, run_cancellable, show_progress
-from mpsbar.cli.python_choice import DEFAULT, find_all, refuse_python, say_choice
+from mpsbar.cli.python_choice import DEFAULT, find_all, print_choice, refuse_python
 from mpsbar.core.errors import UserError
 from mpsbar.language import _, ngettext
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from mpsbar.dtypes.compare_runner import FileComparison
 
 DESCRIPTION = _(
-    "Runs a model of yours on the CPU and on the device in several dtypes, in a short-lived "
-    "process of your own Python, and names the module that is at fault: wrong results, NaN, what "
-    "torch refuses, what falls back to the CPU; with time and memory. FUNCTION takes no arguments "
-    "and returns (model, inputs), or (step, model, batch) for a training step that returns its "
-    "loss. Exit code 0: every dtype works, 1: one does not or it could not be compared, 2: wrong "
-    "arguments, 130: canceled by Ctrl-C."
+    "Runs your model on the CPU and on the device in several dtypes, in a short-lived process with "
+    "your own Python, and names the module at fault: wrong results, NaN, operations that torch "
+    "rejects or that fall back to the CPU. Also measures time and memory. FUNCTION takes no "
+    "arguments and returns (model, inputs), or (step, model, batch) for a training step that "
+    "returns its loss. Exit code 0: every dtype works, 1: one does not or it could not be "
+    "compared, 2: wrong arguments, 130: canceled by Ctrl-C."
 )
 EXAMPLES = (
     "mpsbar compare model.py:make",
@@ -50,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=DEFAULT,
     )
     parser.add_argument("--no-timing", action="store_true", help=_("don't measure times"))
-    parser.add_argument("--json", action="store_true", help=_("print one JSON object, not text"))
+    parser.add_argument(
+        "--json", action="store_true", help=_("print one JSON object instead of text")
+    )
     parser.set_defaults(refuse=parser.error)
 
 
@@ -73,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     if result.data is None:
         _complain(result, function, options)
     if options.python is None:
-        say_choice(result.python)
+        print_choice(result.python)
     if options.json:
         print(json.dumps(result.data))
     else:
@@ -82,7 +84,7 @@ def run(options: argparse.Namespace) -> int:
     if result.ended == "cancelled":
         print_stderr(_("mpsbar: canceled; these dtypes were finished"))
         return INTERRUPTED
-    works = all(found["state"] == "works" for found in result.data["dtypes"].values())
+    works = all(dtype["state"] == "works" for dtype in result.data["dtypes"].values())
     return 0 if works else 1
 
 
@@ -90,7 +92,7 @@ def _parse_subject(options: argparse.Namespace) -> tuple[Path, str]:
     name, colon, function = options.subject.rpartition(":")
     if not colon or not name or not function.isidentifier():
         options.refuse(
-            _("name a file and a function in it, as model.py:make, not {given!r}").format(
+            _("expected FILE.py:FUNCTION, such as model.py:make, not {given!r}").format(
                 given=options.subject
             )
         )
@@ -107,7 +109,9 @@ def _parse_dtypes(options: argparse.Namespace) -> list[str] | None:
     for name in names:
         if name.partition(":")[0] not in _DTYPES:
             options.refuse(
-                _("not one of {names}: {name!r}").format(names=", ".join(_DTYPES), name=name)
+                _("unknown dtype {name!r}: choose from {names}").format(
+                    names=", ".join(_DTYPES), name=name
+                )
             )
     return names
 

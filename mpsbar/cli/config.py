@@ -1,4 +1,4 @@
-"""mpsbar config: where the settings are, what they are, and what is wrong with them."""
+"""mpsbar config: shows, edits and validates the settings."""
 
 import argparse
 import os
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _edit() -> int:
-    """Open the file in the user's editor; a new one has every setting as a comment."""
+    """Opens the file in the user's editor; a new file has every setting as a comment."""
     import shlex
     import shutil
     import subprocess
@@ -55,7 +55,7 @@ def _edit() -> int:
             _("$VISUAL or $EDITOR is not a command: {named}").format(named=named)
         ) from None
     if not command:
-        command = [found for name in ("nano", "vi") if (found := shutil.which(name))][:1]
+        command = [path for name in ("nano", "vi") if (path := shutil.which(name))][:1]
     if not command:
         raise UserError(_("no editor was found: set $EDITOR, such as EDITOR=nano"))
     if shutil.which(command[0]) is None:
@@ -75,7 +75,7 @@ def _edit() -> int:
 
 
 def _print() -> int:
-    """Print the settings in force, also where the file has mistakes; those go to stderr."""
+    """Prints the settings in force, even if the file has mistakes; mistakes go to stderr."""
     from mpsbar.system.settings_file import read_settings
     from mpsbar.ui.text.settings import render_settings
 

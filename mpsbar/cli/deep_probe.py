@@ -1,4 +1,4 @@
-"""mpsbar probe --deep: every operation of torch in every dtype, in the user's own Python."""
+"""mpsbar probe --deep: tests every torch operation in every dtype, in the user's own Python."""
 
 import argparse
 import json
@@ -14,7 +14,7 @@ from mpsbar.cli.output import (
     save_result,
     show_progress,
 )
-from mpsbar.cli.python_choice import report_failure, say_choice
+from mpsbar.cli.python_choice import print_choice, report_failure
 from mpsbar.language import _
 
 if TYPE_CHECKING:
@@ -40,13 +40,13 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
     if not probe.cells:
         if probe.ended == "ok":
             options.refuse(
-                _("no operation of torch matches {pattern!r}; try '*matmul*'").format(
+                _("no torch operation matches {pattern!r}; try '*matmul*'").format(
                     pattern=options.only
                 )
             )
         return report_failure(probe, options)
     if options.python is None:
-        say_choice(probe.python)
+        print_choice(probe.python)
     if runner.problem is not None:
         print_stderr(
             _("mpsbar: couldn't save the results: {problem}").format(problem=runner.problem)
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace, pythons: list[str], style: "TableStyle") ->
 
 
 class _ProgressDisplay:
-    """Draws the progress with the time left, which is known from what this run has done."""
+    """Draws the progress and the time left, which it estimates from this run's own rate."""
 
     def __init__(self, resumed: Callable[[], int]) -> None:
         self._resumed = resumed

@@ -1,4 +1,4 @@
-"""mpsbar demo: the front end with small real workers, or with a recorded Mac."""
+"""mpsbar demo: shows the front end with small real workers, or with a recorded Mac."""
 
 import argparse
 import importlib
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mpsbar.monitor import Monitor
     from mpsbar.ui.rows import Menu
 
-# Importing torch on a cold, busy machine has taken this long.
+# Importing torch on a busy machine with a cold disk cache has taken this long.
 START_SECONDS = 120.0
 _HINT = _("""That was mpsbar top with demo workers. To use it with yours:
   mpsbar run python train.py     start one connected
@@ -39,8 +39,8 @@ _NOTEBOOK = "notebook_worker.py"
 
 
 DESCRIPTION = _(
-    "Starts small real workers. On a terminal they are shown live, as by mpsbar top; otherwise the "
-    "menu is printed as text, a cache freed, and the menu printed again."
+    "Starts small real workers. In a terminal it shows them live, as mpsbar top does; otherwise it "
+    "prints the menu as text, frees a cache and prints the menu again."
 )
 EXAMPLES = (
     "mpsbar demo",
@@ -101,12 +101,12 @@ def _show_recorded(name: str) -> int:
     with closing(monitor):
         print(f"\n{build_menu(monitor.read_once())}\n", flush=True)
         if sys.stdout.isatty():
-            _stay(monitor)
+            _wait_for_ctrl_c(monitor)
     return 0
 
 
 def plan_workers() -> dict[str, dict[str, str]]:
-    """The scripts that can run here, each with what it needs in its environment."""
+    """Returns the scripts that can run here, each with the variables it needs."""
     plan: dict[str, dict[str, str]] = {}
     for framework in FRAMEWORKS:
         script = f"{framework.name}_worker.py"
@@ -130,7 +130,7 @@ def _has_software_mps() -> bool:
 def started(plan: dict[str, dict[str, str]]) -> "Iterator[list[subprocess.Popen[bytes]]]":
     processes: list[subprocess.Popen[bytes]] = []
     is_started = threading.Event()
-    hung_up = _end_with_the_terminal(processes, is_started)
+    hung_up = _install_exit_handlers(processes, is_started)
     try:
         for script, extra in plan.items():
             processes.append(_start(script, extra))
@@ -157,12 +157,13 @@ def _start(script: str, extra: dict[str, str]) -> "subprocess.Popen[bytes]":
     )
 
 
-def _end_with_the_terminal(
+def _install_exit_handlers(
     processes: "list[subprocess.Popen[bytes]]", is_started: threading.Event
 ) -> list[int]:
-    """End at once on SIGTERM and SIGHUP: drawing on a terminal that has gone may block for ever.
+    """Makes SIGTERM and SIGHUP end the demo at once: drawing on a closed terminal may block.
 
-    Returned are the signals that come while workers are being started: one may not be in the list.
+    Returns the list of signals that arrive while workers start, when `processes` may still be
+    incomplete.
     """
     early: list[int] = []
 
@@ -192,17 +193,17 @@ def _show(monitor: "Monitor", processes: "list[subprocess.Popen[bytes]]") -> int
         return 1
     menu = build_menu(snapshot)
     print(f"\n{menu}\n")
-    # The notebook that nobody uses: a training's next steps would take their cache again.
+    # The idle notebook: the next steps of a training run would fill its cache again.
     target = max(mine, key=lambda worker: (worker.name == _NOTEBOOK, worker.cached or 0))
-    outcome = _press_free(monitor, menu, target)
+    outcome = _free_like_a_click(monitor, menu, target)
     print(f"\n{build_menu(monitor.tick())}\n", flush=True)
     if sys.stdout.isatty():
-        _stay(monitor)
+        _wait_for_ctrl_c(monitor)
     return 0 if outcome.state == "done" else 1
 
 
 def _wait_connected(monitor: "Monitor", processes: "list[subprocess.Popen[bytes]]") -> "Snapshot":
-    """Waits until all that still run have attached and their allocators were read once."""
+    """Waits until all running workers have attached and their allocators were read once."""
     deadline = time.monotonic() + START_SECONDS
     while True:
         snapshot = monitor.tick()
@@ -213,15 +214,15 @@ def _wait_connected(monitor: "Monitor", processes: "list[subprocess.Popen[bytes]
         time.sleep(0.2)
 
 
-def _press_free(monitor: "Monitor", menu: "Menu", worker: "Worker") -> "Freed":
-    """Does what a click does: the row's own action, performed by the monitor."""
+def _free_like_a_click(monitor: "Monitor", menu: "Menu", worker: "Worker") -> "Freed":
+    """Performs the row's own action through the monitor, as a click in the menu does."""
     from mpsbar.core.actions import Free
     from mpsbar.system.waiting import wait_for_result
     from mpsbar.ui.text import outcomes
 
     row = next(row for row in menu.rows if row.key == f"worker-{worker.pid}")
     (free,) = row.children
-    text = _("{button} on {name} (pid {pid}) …")
+    text = _("{button} on {name} (PID {pid}) …")
     print(text.format(button=free.text, name=worker.name, pid=worker.pid), flush=True)
     (action,) = free.actions
     assert isinstance(action, Free)
@@ -230,7 +231,7 @@ def _press_free(monitor: "Monitor", menu: "Menu", worker: "Worker") -> "Freed":
     return outcome
 
 
-def _stay(monitor: "Monitor") -> None:
+def _wait_for_ctrl_c(monitor: "Monitor") -> None:
     print(_("Press Ctrl-C to stop."), flush=True)
     with monitor.watched():
         monitor.start(_draw)

@@ -1,4 +1,4 @@
-"""mpsbar disable: take the agent's start-up out of an environment again."""
+"""mpsbar disable: removes from an environment what mpsbar enable added."""
 
 import argparse
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from mpsbar.cli.python_choice import choose_for_disable
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
 
-DESCRIPTION = _("Removes from an environment what mpsbar enable put there.")
+DESCRIPTION = _("Removes what mpsbar enable added to an environment.")
 EXAMPLES = ("mpsbar disable --python ~/venv/bin/python",)
 
 
@@ -32,7 +32,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _disable_all() -> int:
-    """Tries all, even after one has failed."""
+    """Disables all environments, even after one has failed."""
     from mpsbar.workers.environments import read_enabled
 
     steps: list[Callable[[], None]] = [

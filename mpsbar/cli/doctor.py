@@ -1,4 +1,4 @@
-"""mpsbar doctor: whether torch works in this user's Pythons, and if not, why; the self-test."""
+"""mpsbar doctor: checks torch in this user's Pythons; with --self-test it checks mpsbar itself."""
 
 import argparse
 import json
@@ -33,7 +33,9 @@ EXAMPLES = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help=_("print one JSON object, not text"))
+    parser.add_argument(
+        "--json", action="store_true", help=_("print one JSON object instead of text")
+    )
     parser.add_argument(
         "--python",
         metavar="PATH",
@@ -49,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     if options.share and not options.self_test:
-        print_stderr(_("mpsbar: --share needs --self-test"))
+        print_stderr(_("mpsbar: --share requires --self-test"))
         return 2
     if options.self_test:
         return _test_self(options)
@@ -84,7 +86,7 @@ def _test_self(options: argparse.Namespace) -> int:
 
     named = options.python is not None
     python = find_python(options.python) if named else find_torch()
-    show_progress(_("checking mpsbar; a process with torch takes some seconds"))
+    show_progress(_("checking mpsbar; starting a process with torch takes a few seconds"))
     try:
         checks = check_all(python)
     finally:
@@ -98,7 +100,8 @@ def _test_self(options: argparse.Namespace) -> int:
 
 
 def _write_readings(python: str | None, share: bool) -> None:
-    """Write what this computer answered; with `share` show it, so that nothing is sent unseen."""
+    """Writes this computer's readings to a file; with `share` it prints them, so that a person sees
+    what would be sent."""
     from mpsbar.doctor.self_test.readings import write_readings
     from mpsbar.doctor.self_test.text import say_readings
     from mpsbar.ui.text.wording import shorten_home
@@ -116,7 +119,7 @@ def _write_readings(python: str | None, share: bool) -> None:
 
 
 def make_doctor_report(snapshot: "Snapshot", pythons: list[str] | None = None) -> "DoctorReport":
-    """Check these, or every Python that is worth it, with progress on a terminal."""
+    """Checks these Pythons, or all that are worth a check, and shows the progress on a terminal."""
     from dataclasses import replace
 
     from mpsbar.core.machine import Problem
@@ -145,7 +148,8 @@ def make_doctor_report(snapshot: "Snapshot", pythons: list[str] | None = None) -
 
 
 def _find_service_problem() -> str | None:
-    """Returns why the metrics of `export` are not served; None if they are or it is off."""
+    """Returns why the metrics of the setting `export` are not served; None if they are, or if it is
+    off."""
     from mpsbar.core.addresses import parse_address
     from mpsbar.core.settings import OFF
     from mpsbar.fleet.service import find_service_problem

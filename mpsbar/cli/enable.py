@@ -1,4 +1,4 @@
-"""mpsbar enable: connect an environment's processes, without a change to their code."""
+"""mpsbar enable: connects an environment's processes, without a change to their code."""
 
 import argparse
 
@@ -10,8 +10,8 @@ from mpsbar.core.errors import UserError, reason_of
 from mpsbar.language import _
 
 DESCRIPTION = _(
-    "Connects every process of an environment that imports {frameworks}, from its next "
-    "start on. Changes only the environment you name; mpsbar disable undoes it."
+    "Connects every process of an environment that imports {frameworks}, the next time it "
+    "starts. Changes only the environment you name; mpsbar disable undoes it."
 ).format(frameworks=join_labels(_("or")))
 EXAMPLES = (
     "mpsbar enable --python ~/venv/bin/python",
@@ -56,7 +56,7 @@ def _enable(python: str) -> int:
             print(
                 _(
                     "{environment}: enabled, agent {version} answered. "
-                    "Processes that import {frameworks} are shown from their next start."
+                    "Processes that import {frameworks} are shown the next time they start."
                 ).format(
                     environment=outcome.prefix, version=__version__, frameworks=join_labels(_("or"))
                 )
@@ -93,7 +93,7 @@ def _enable_jupyter() -> int:
         ) from None
     path = jupyter.enable(agent)
     print(
-        _("{path}: every kernel and IPython shell has %mpsbar from its next start").format(
+        _("{path}: every kernel and IPython shell that starts from now on has %mpsbar").format(
             path=path
         )
     )
@@ -106,7 +106,7 @@ def _enable_jupyter() -> int:
 
 
 def _list() -> int:
-    """Each environment with its version; copies of an older mpsbar are refreshed."""
+    """Prints each enabled environment with its agent's version, and updates older agents."""
     from mpsbar.workers.environments import read_enabled
 
     pythons = read_enabled()
@@ -118,7 +118,7 @@ def _list() -> int:
 
 
 def refresh_agent(python: str) -> str:
-    """Replace a copy of an older agent by this version's; returns what is there now, in words."""
+    """Replaces an older agent by this version's. Returns in words what is installed now."""
     from mpsbar.workers.enable import enable, read_version
     from mpsbar.workers.environments import UnusablePythonError, read_environment
 

@@ -1,4 +1,4 @@
-"""How `mpsbar why` prints the runs that ended."""
+"""Chooses and renders the ended runs that `mpsbar why` prints."""
 
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,13 +12,13 @@ from mpsbar.ui.text.fallbacks import build_fallbacks
 
 
 def choose(ends: list[EndedProcess], which: str | None) -> list[EndedProcess]:
-    """The runs with this PID or name; where there is none, those whose names contain it."""
+    """Returns the runs with this PID or name; if there are none, those whose names contain it."""
     if which is None:
         return ends
     if which.isascii() and which.isdigit():
         return [end for end in ends if end.pid == int(which)]
     called = [end for end in ends if is_called(which, end.name)]
-    # Nothing is done to them, so a part of the name is enough.
+    # A part of the name is enough, because nothing is done to these runs.
     return called or [end for end in ends if which.lower() in end.name.lower()]
 
 
@@ -30,7 +30,7 @@ def render(end: EndedProcess) -> str:
     if verdict is not None:
         words = replace(
             words,
-            sureness=endings.say_sureness(verdict),
+            certainty=endings.say_certainty(verdict),
             evidence=tuple(endings.say_basis(verdict)),
             next_steps=tuple(endings.say_next_steps(verdict, end.name, end.pid)),
             fallbacks=verdict.fallbacks,
@@ -44,7 +44,7 @@ def build_json(end: EndedProcess) -> dict[str, object]:
     record = asdict(plain) | {"sentence": endings.say_verdict(end.verdict, end.name, end.how)}
     record["verdict"] = None if end.verdict is None else asdict(end.verdict)
     if end.verdict is not None:
-        record["sureness"] = endings.say_sureness(end.verdict)
+        record["certainty"] = endings.say_certainty(end.verdict)
         record["evidence"] = endings.say_basis(end.verdict)
     if end.verdict is not None and end.verdict.fallbacks is not None:
         record["fallbacks"] = build_fallbacks(end.verdict.fallbacks, read_native_operations())

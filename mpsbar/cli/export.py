@@ -1,4 +1,4 @@
-"""mpsbar export: serve what mpsbar sees to Prometheus, until it is stopped."""
+"""mpsbar export: serves metrics to Prometheus until it is stopped."""
 
 import argparse
 import threading
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 DESCRIPTION = _(
     "Serves this computer, its {frameworks} processes and what their allocators hold as "
     "metrics for Prometheus, until Ctrl-C or SIGTERM. Only programs on this computer can read "
-    "them unless --listen names another address, which takes TLS or --insecure. With --textfile "
+    "them unless --listen names another address, which requires TLS or --insecure. With --textfile "
     "and without --listen it opens no port. Exit code 0: stopped, 1: it could not serve, "
     "2: wrong arguments."
 ).format(frameworks=join_labels(_("and")))
@@ -42,18 +42,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tls-cert", metavar="FILE", help=_("serve over TLS with this certificate")
     )
-    parser.add_argument("--tls-key", metavar="FILE", help=_("its key (default: in the same file)"))
+    parser.add_argument(
+        "--tls-key", metavar="FILE", help=_("private key (default: in the same file)")
+    )
     parser.add_argument(
         "--tls-client-ca",
         metavar="FILE",
-        help=_("only for clients with a certificate signed by this"),
+        help=_("require a client certificate signed by this CA"),
     )
     secret = parser.add_mutually_exclusive_group()
     secret.add_argument(
-        "--token-file", metavar="FILE", help=_("only for clients that send this bearer token")
+        "--token-file", metavar="FILE", help=_("require the bearer token in this file")
     )
     secret.add_argument(
-        "--password-file", metavar="FILE", help=_("only for clients that send this USER:PASSWORD")
+        "--password-file", metavar="FILE", help=_("require the USER:PASSWORD in this file")
     )
     parser.add_argument(
         "--insecure", action="store_true", help=_("serve other computers without encryption")
@@ -69,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
 
     monitor = make_recorder()
     exporter = Exporter(monitor)
-    # SIGTERM is how launchd and systemd end a service; the file is removed then too.
+    # launchd and systemd end a service by SIGTERM; the file is then removed too.
     treat_signals_as_ctrl_c()
     server = _make_server(options, exporter)
     try:
@@ -88,7 +90,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> None:
     if options.tls_cert is None and (options.tls_key or options.tls_client_ca):
-        options.refuse(_("--tls-key and --tls-client-ca need --tls-cert"))
+        options.refuse(_("--tls-key and --tls-client-ca require --tls-cert"))
     if options.listen is None and options.textfile is not None:
         given = ("tls_cert", "token_file", "password_file", "insecure")
         if any(getattr(options, name) for name in given):
@@ -107,7 +109,7 @@ def _import_prometheus() -> None:
 
 
 def _make_server(options: argparse.Namespace, exporter: "Exporter") -> "MetricsServer | None":
-    """Makes the server of the metrics; returns None where they are only written to a file."""
+    """Returns the server of the metrics, or None if they are only written to a file."""
     if options.listen is None and options.textfile is not None:
         return None
     from mpsbar.core.addresses import DEFAULT_ADDRESS, parse_address
@@ -124,7 +126,7 @@ def _make_server(options: argparse.Namespace, exporter: "Exporter") -> "MetricsS
 
 
 def _serve(monitor: "Monitor", exporter: "Exporter", path: str | None) -> None:
-    """Serve until a signal comes."""
+    """Serves until a signal comes."""
     from mpsbar.fleet.exporter import TextFile
     from mpsbar.system.waiting import wait_for_event
 
@@ -147,7 +149,8 @@ def _serve(monitor: "Monitor", exporter: "Exporter", path: str | None) -> None:
 
 
 def _write(file: "TextFile", failed: str) -> str:
-    """A full disk may have room later: it is said once, and tried again."""
+    """Writes the file and returns the error. The same error is printed once; the next write tries
+    again, because a full disk may have room later."""
     try:
         file.write()
     except UserError as complaint:

@@ -1,4 +1,4 @@
-"""mpsbar status PID: one process, a line at each reading until it ends; then how it ended."""
+"""mpsbar status PID: prints a line about a process at each reading, then how it ended."""
 
 import json
 from collections.abc import Iterator
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 _SECONDS = 2.0
 _HEADER_EVERY = 20  # lines
-# Readings without it after which it has ended, should nothing tell how.
+# After this many readings without the process it counts as ended.
 _MAX_MISSED = 5
-_PID_AND_NAME = 5 + 16 + 2 * 2  # their least widths, and the gaps behind them
+_PID_AND_NAME = 5 + 16 + 2 * 2  # minimum widths and gaps
 
 
 def follow(pid: int, as_json: bool, seconds: float | None) -> int:
-    """Returns when the process has ended, or after Ctrl-C; with --json alone, after one reading."""
+    """Returns when the process has ended, or after Ctrl-C; with --json alone after one reading."""
     from mpsbar.cli.status import make_recorder
 
     treat_signals_as_ctrl_c()
@@ -39,7 +39,7 @@ def follow(pid: int, as_json: bool, seconds: float | None) -> int:
         if as_json and seconds is None:
             print(_render_json(snapshot, pid))
             return 0
-        for line in _follow(monitor, snapshot, pid, as_json, seconds or _SECONDS):
+        for line in _render_lines(monitor, snapshot, pid, as_json, seconds or _SECONDS):
             print(line, flush=True)
     except KeyboardInterrupt:
         pass
@@ -48,10 +48,10 @@ def follow(pid: int, as_json: bool, seconds: float | None) -> int:
     return 0
 
 
-def _follow(
+def _render_lines(
     monitor: "Monitor", snapshot: "Snapshot", pid: int, as_json: bool, seconds: float
 ) -> Iterator[str]:
-    """The lines of one process until it has ended."""
+    """Yields the lines about one process until it has ended."""
     from mpsbar.cli.status import read_after
     from mpsbar.ui.text.endings import describe_end
 
@@ -64,7 +64,7 @@ def _follow(
             yield from [_render_json(snapshot, pid)] if as_json else lines.render(snapshot, row)
         elif snapshot.processes is not None:  # else a reading came too late to tell
             missed += 1
-        ended = next((each for each in snapshot.ended if each.pid == pid), None)
+        ended = next((end for end in snapshot.ended if end.pid == pid), None)
         if row is None and ended is not None:
             if not as_json:
                 yield f"{ended.name}: {describe_end(ended, snapshot.time)}"
@@ -82,26 +82,26 @@ def find_row(snapshot: "Snapshot", pid: int) -> "TableRow | None":
 
 
 class _Lines:
-    """The same columns as `status` and `top`, but the time for the PID and the name."""
+    """Renders the columns of `status` and `top`, with the time in place of the PID and the name."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._printed = 0
-        self._keys: list[str] = []  # of the columns that the last header named
+        self._keys: list[str] = []  # of the columns in the last header
 
     def render(self, snapshot: "Snapshot", row: "TableRow") -> Iterator[str]:
         from mpsbar.ui.process_table import choose_columns
         from mpsbar.ui.text import cells, wording
 
         clock = wording.clock(snapshot.time, seconds=True)
-        # Its PID and its name are in the first line: their room is for other columns.
+        # The first line has the PID and the name, so their width is free for other columns.
         width = line_width() - len(clock) - 2 + _PID_AND_NAME
         nameless = replace(row, cells=row.cells | {"PID": "", "NAME": ""})
         chosen = choose_columns([nameless], snapshot, width, "status", is_steady=True)
         columns = [column for column in chosen if column.key not in ("PID", "NAME")]
         keys = [column.key for column in columns]
         if not self._printed:
-            yield _("{name} ({pid}), until it ends or Ctrl-C").format(
+            yield _("{name} ({pid}), until it ends or you press Ctrl-C").format(
                 name=row.cells["NAME"], pid=self._pid
             )
         if self._printed % _HEADER_EVERY == 0 or keys != self._keys:
@@ -114,10 +114,10 @@ class _Lines:
 
 
 def _render_json(snapshot: "Snapshot", pid: int) -> str:
-    """The JSON of `status` with this process alone."""
+    """Returns the JSON of `status` with this process alone."""
     from mpsbar.ui.text.status_json import build_status
 
     whole = build_status(snapshot)
     for key in ("workers", "processes"):
-        whole[key] = [each for each in whole[key] or () if each["pid"] == pid]
+        whole[key] = [entry for entry in whole[key] or () if entry["pid"] == pid]
     return json.dumps(whole)

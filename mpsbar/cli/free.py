@@ -1,10 +1,11 @@
-"""mpsbar free: free the caches of workers, and print what was measured."""
+"""mpsbar free: frees the caches of workers, and prints how much was freed."""
 
 import argparse
 import json
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from mpsbar.agent.conventions import ASK_SECONDS
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_moment, parse_seconds
 from mpsbar.cli.targets import find_pids, parse_target, print_outcome
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = _(
     "Returns the caches of connected processes to the system. Live tensors stay; a process pauses "
-    "briefly, and its next steps may be slower. Exit code 0: all freed (0 bytes too; with "
-    "--when-possible also: it waits), 1: one was busy or refused, 2: wrong arguments."
+    "briefly, and its next steps may be slower. Exit code 0: all were freed (possibly 0 bytes) or, "
+    "with --when-possible, are waiting; 1: one was busy or refused; 2: wrong arguments."
 )
 EXAMPLES = (
     "mpsbar free 4711",
@@ -40,13 +41,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ),
     )
     parser.add_argument("--all", action="store_true", help=_("free every connected process"))
-    parser.add_argument("--json", action="store_true", help=_("print one JSON object, not text"))
+    parser.add_argument(
+        "--json", action="store_true", help=_("print one JSON object instead of text")
+    )
     parser.add_argument(
         "--timeout",
         metavar="SECONDS",
         type=parse_seconds,
-        default=30.0,
-        help=_("how long to wait for an answer (default: 30)"),
+        default=ASK_SECONDS,
+        help=_("how long to wait for an answer (default: {n})").format(n=f"{ASK_SECONDS:g}"),
     )
     later = parser.add_mutually_exclusive_group()
     later.add_argument(
@@ -55,15 +58,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=_("a busy process frees at the first safe moment, within 10 minutes; returns at once"),
     )
     later.add_argument(
-        "--cancel", action="store_true", help=_("cancel what --when-possible left waiting")
+        "--cancel", action="store_true", help=_("cancel a free that --when-possible left waiting")
     )
     parser.add_argument(
         "--started",
         metavar="TIME",
         type=parse_moment,
         help=_(
-            "free the PID only if its process started then, as mpsbar status --json shows it: "
-            "a PID can be reused"
+            "free PID only if its process started at this time (see mpsbar status --json): "
+            "PIDs are reused"
         ),
     )
     on_hosts.add_host_arguments(parser)
@@ -93,24 +96,25 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _free(options: argparse.Namespace) -> "tuple[list[Freed], Snapshot]":
-    """Free these workers, or every connected one, by the same action as a click in the menu."""
+    """Frees these workers, or every connected one, by the same action as a click in the menu."""
     from mpsbar.monitor import Monitor
     from mpsbar.system.waiting import wait_for_result
 
     with closing(Monitor()) as monitor:
-        # Also for named pids: some agents do not know whether they hold the GPU, the scan does.
+        # Also for given PIDs: some agents do not know whether their process uses the GPU, but the
+        # scan does.
         snapshot = monitor.tick()
-        wanted: dict[int, float | None] = {each.pid: each.started for each in snapshot.workers}
+        wanted: dict[int, float | None] = {w.pid: w.started for w in snapshot.workers}
         if not options.all:
             wanted = {pid: wanted.get(pid) for pid in find_pids(options.targets, snapshot)}
         if options.started is not None:
-            wanted = {pid: _meant_start(pid, options.started) for pid in wanted}
+            wanted = {pid: _local_start(pid, options.started) for pid in wanted}
         frees = [monitor.perform(_action(pid, at, options)) for pid, at in wanted.items()]
         return [wait_for_result(free) for free in frees], snapshot
 
 
-def _meant_start(pid: int, meant: float) -> float:
-    """When the process that is meant started: as we read it, if it is the same."""
+def _local_start(pid: int, meant: float) -> float:
+    """Returns our own reading of the start time if it matches `meant`, else `meant`."""
     from mpsbar.core.machine import SAME_START
     from mpsbar.system import this_computer
 

@@ -1,4 +1,4 @@
-"""mpsbar limit: keep the memory of a running worker below a limit, or remove the limit."""
+"""mpsbar limit: sets or removes a memory limit of a running worker."""
 
 import argparse
 import json
@@ -14,8 +14,8 @@ _OFF = "off"
 
 DESCRIPTION = _(
     "Limits the {devices} memory of a running process. {meaning} A limit below what is in use is "
-    "refused. What a program has set itself can't be read; mpsbar run --limit limits one from its "
-    "start, more exactly. Exit code 0: set, 1: busy or refused, 2: wrong arguments."
+    "refused. A limit that a program set itself can't be read. mpsbar run --limit is more exact, "
+    "because it applies from the start. Exit code 0: set, 1: busy or refused, 2: wrong arguments."
 ).format(devices=join_limitable(_("or")), meaning=explain_limit(is_running=True))
 EXAMPLES = (
     "mpsbar limit 4711 24GB",
@@ -31,7 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE|off",
         help=_("24GB, 1500MB, a percentage of Metal's budget such as 75%%, or off"),
     )
-    parser.add_argument("--json", action="store_true", help=_("print one JSON object, not text"))
+    parser.add_argument(
+        "--json", action="store_true", help=_("print one JSON object instead of text")
+    )
     parser.set_defaults(refuse=parser.error)
 
 
@@ -45,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     from mpsbar.system.waiting import wait_for_result
 
     with closing(Monitor()) as monitor:
-        # Some agents do not know whether their process uses the GPU; the scan does.
+        # Some agents do not know whether their process uses the GPU, but the scan does.
         snapshot = monitor.read_once() if "%" in options.limit else monitor.tick()
         workers = tuple(worker for worker in snapshot.workers if worker.pid == options.pid)
         try:

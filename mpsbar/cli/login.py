@@ -1,4 +1,4 @@
-"""mpsbar login: whether mpsbar opens at login; switches it on and off."""
+"""mpsbar login: turns opening at login on or off, and shows whether it is on."""
 
 import argparse
 import sys
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from mpsbar.desktop.login import LoginStatus
 
 DESCRIPTION = _(
-    "Opens mpsbar at login: as a login item of the app, as a LaunchAgent where it was installed as "
-    "a tool, in the desktop's autostart folder on Linux. With --export it is mpsbar export "
-    "instead: a LaunchAgent, or a systemd user unit on Linux. Exit code 0: done, or status is on; "
-    "1: not done, or status is off; 2: wrong arguments."
+    "Opens mpsbar at login: with a login item (app), a LaunchAgent (tool install) or an autostart "
+    "entry (Linux). With --export, starts mpsbar export instead, with a LaunchAgent or a systemd "
+    "user unit. Exit code 0: done, or status is on; 1: not done, or status is off; 2: wrong "
+    "arguments."
 )
 EXAMPLES = (
     "mpsbar login on",

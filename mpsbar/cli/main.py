@@ -1,4 +1,4 @@
-"""The command line: arguments in, exit code out; no traceback reaches the user."""
+"""Parses the command line and runs a command; no traceback reaches the user."""
 
 import argparse
 import importlib
@@ -17,9 +17,9 @@ from mpsbar.language import _, english
 BARS = ("memory", "gpu", "progress", "dot", "icon")  # as in core/settings, which is slow to import
 
 _FRAMEWORKS = join_labels(_("and"))
-# Each is a module of this folder with DESCRIPTION, EXAMPLES, add_arguments() and run(). Only the
-# one that is called is imported, because it imports its feature.
-# Grouped by what people want; the help is to fit a screen of 24 lines.
+# Each command is a module of this folder with DESCRIPTION, EXAMPLES, add_arguments() and run().
+# Only the module of the called command is imported, because it imports its feature.
+# The groups are what people want to do; the help must fit a screen of 24 lines.
 GROUPS = {
     # Translators: a heading in `mpsbar --help`, as Free, Connect, Check and More; at most 8 cells.
     _("Monitor"): {
@@ -48,22 +48,22 @@ GROUPS = {
         "export": _("serve metrics to Prometheus"),
         "demo": _("try mpsbar with small real workers"),
         "login": _("choose whether mpsbar opens at login"),
-        "config": _("show or edit the settings, and what is wrong with them"),
+        "config": _("show, edit or validate the settings"),
     },
 }
-VERBS = {name: summary for verbs in GROUPS.values() for name, summary in verbs.items()}
+COMMANDS = {name: summary for commands in GROUPS.values() for name, summary in commands.items()}
 
 
 def run(arguments: Sequence[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         use_plain_characters(stream)
     try:
-        code = _run_verb(arguments)
+        code = _run_command(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our pipe has gone: nobody is left to tell.
+        # The reader of our pipe has closed it, so nothing more can be printed.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except UserError as complaint:
@@ -95,29 +95,29 @@ def is_debugging() -> bool:
     return os.environ.get("MPSBAR_DEBUG", "") not in ("", "0")
 
 
-def _run_verb(arguments: Sequence[str]) -> int:
+def _run_command(arguments: Sequence[str]) -> int:
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     parser = build_parser(arguments)
-    if arguments and not arguments[0].startswith("-") and arguments[0] not in VERBS:
+    if arguments and not arguments[0].startswith("-") and arguments[0] not in COMMANDS:
         parser.error(_say_unknown(arguments[0]))
     options = parser.parse_args(arguments)
-    if options.verb and (options.bar or options.interval):
+    if options.command and (options.bar or options.interval):
         parser.error(
             _("--bar and --interval are for the menu bar, not for {command}").format(
-                command=options.verb
+                command=options.command
             )
         )
-    verb = importlib.import_module(f"mpsbar.cli.{options.verb or 'start'}")
-    # Not in anyone's language: what programs read.
+    module = importlib.import_module(f"mpsbar.cli.{options.command or 'start'}")
+    # What programs read is English in every language.
     with english() if options.json or getattr(options, "csv", False) else nullcontext():
-        return int(verb.run(options))
+        return int(module.run(options))
 
 
 def _say_unknown(command: str) -> str:
     import difflib
 
-    close = difflib.get_close_matches(command, VERBS, n=1)
+    close = difflib.get_close_matches(command, COMMANDS, n=1)
     if close:
         text = _("unknown command {command!r}; did you mean {close!r}?")
         return text.format(command=command, close=close[0])
@@ -125,7 +125,7 @@ def _say_unknown(command: str) -> str:
 
 
 class _MainParser(Parser):
-    """Its help is the list of commands, in groups."""
+    """Prints the list of commands, in groups, as its help."""
 
     def format_help(self) -> str:
         lines = [
@@ -137,8 +137,8 @@ class _MainParser(Parser):
             _("Without a command: the menu bar on a Mac; elsewhere top, or status in a pipe."),
             "",
         ]
-        for group, verbs in GROUPS.items():
-            for number, (name, summary) in enumerate(verbs.items()):
+        for group, commands in GROUPS.items():
+            for number, (name, summary) in enumerate(commands.items()):
                 lines.append(f"{_pad('' if number else group)}{name:9}{summary}")
         lines += [
             _("-V, --version; for the menu bar: --interval SECONDS,"),
@@ -148,7 +148,7 @@ class _MainParser(Parser):
 
 
 def _pad(group: str) -> str:
-    """Pads to 9 cells. English needs no import for that: its letters take one cell each."""
+    """Pads to 9 cells. ASCII needs no import for that: each letter takes one cell."""
     if group.isascii():
         return f"{group:9}"
     from mpsbar.ui.text.cells import fit
@@ -156,8 +156,10 @@ def _pad(group: str) -> str:
     return fit(group, 9)
 
 
-def build_parser(arguments: Sequence[str], with_all_verbs: bool = False) -> argparse.ArgumentParser:
-    """Every command by name, and the arguments of the one that is called, or of all."""
+def build_parser(
+    arguments: Sequence[str], with_all_commands: bool = False
+) -> argparse.ArgumentParser:
+    """Builds the parser with all commands, and the arguments of the called one or of all."""
     parser = _MainParser(prog="mpsbar", formatter_class=HelpFormatter)
     parser.add_argument("-V", "--version", action="version", version=f"mpsbar {__version__}")
     parser.add_argument(
@@ -182,14 +184,14 @@ def build_parser(arguments: Sequence[str], with_all_verbs: bool = False) -> argp
         wide=False,
         pid=None,
     )
-    verbs = parser.add_subparsers(dest="verb", metavar="COMMAND", parser_class=Parser)
-    called = next((argument for argument in arguments if argument in VERBS), None)
-    for name, summary in VERBS.items():
-        verb_parser = verbs.add_parser(name, help=summary, formatter_class=HelpFormatter)
-        if name == called or with_all_verbs:
-            verb = importlib.import_module(f"mpsbar.cli.{name}")
-            verb_parser.description = verb.DESCRIPTION
-            title = _("examples:") if len(verb.EXAMPLES) > 1 else _("example:")
-            verb_parser.epilog = "\n  ".join([title, *verb.EXAMPLES])
-            verb.add_arguments(verb_parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    called = next((argument for argument in arguments if argument in COMMANDS), None)
+    for name, summary in COMMANDS.items():
+        command_parser = commands.add_parser(name, help=summary, formatter_class=HelpFormatter)
+        if name == called or with_all_commands:
+            module = importlib.import_module(f"mpsbar.cli.{name}")
+            command_parser.description = module.DESCRIPTION
+            title = _("examples:") if len(module.EXAMPLES) > 1 else _("example:")
+            command_parser.epilog = "\n  ".join([title, *module.EXAMPLES])
+            module.add_arguments(command_parser)
     return parser

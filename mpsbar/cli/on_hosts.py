@@ -1,4 +1,4 @@
-"""status, top, free, why and report on other hosts, over ssh."""
+"""Runs status, top, free, why and report on other hosts, over ssh."""
 
 import argparse
 import json
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 # Connecting may take ssh 10 s; a reading there, on a busy machine, some more.
 _ONCE_SECONDS = 30.0
-# Whoever has not answered by then does not hold up the others.
+# After this time the other hosts are shown without those that have not answered.
 _FIRST_SECONDS = 3.0
-# Of a notice on the screen, which must leave room for the rest.
+# A notice on the screen must leave room for the rest.
 _MAX_NOTICE_LINES = 8
 
 
@@ -44,14 +44,14 @@ def add_host_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         help=_("another computer, over ssh, or a group in the settings (repeat it for several)"),
     )
-    parser.add_argument("--hosts", action="store_true", help=_("every host in the setting hosts"))
+    parser.add_argument("--hosts", action="store_true", help=_("every host in the hosts setting"))
     parser.add_argument(
         "--ssh", metavar="OPTIONS", default="", help=_("options for ssh, such as '-p 2222'")
     )
 
 
 def find_hosts(options: argparse.Namespace) -> list[str]:
-    """The hosts that are meant, each once; none: this computer."""
+    """Returns the hosts that the options name, each once; none means this computer."""
     if not options.host and not options.hosts:
         return []
     from mpsbar.system.settings_file import read_settings
@@ -64,7 +64,7 @@ def find_hosts(options: argparse.Namespace) -> list[str]:
 
 
 def show_status(names: list[str], options: argparse.Namespace) -> int:
-    """Exit code 0: all answered."""
+    """Prints the status of each host. Returns 0 if all of them answered."""
     if options.watch is not None:
         return _watch(names, options, options.watch)
     from mpsbar.fleet.hosts import Hosts
@@ -74,7 +74,7 @@ def show_status(names: list[str], options: argparse.Namespace) -> int:
         closing(Hosts(names, ["status", "--json"], options.ssh)) as hosts,
     ):
         readings = hosts.wait(_ONCE_SECONDS)
-        if _let_ask(hosts, questions):
+        if _ask_for_passwords(hosts, questions):
             readings = hosts.wait(_ONCE_SECONDS)
     readings = [_judge_late(reading) for reading in readings]
     print(_render(readings, options))
@@ -82,7 +82,7 @@ def show_status(names: list[str], options: argparse.Namespace) -> int:
 
 
 def show_top(names: list[str], options: argparse.Namespace) -> int:
-    """All hosts on one screen; without textual or a terminal the same as text, again and again."""
+    """Shows all hosts on one screen; without textual or a terminal it prints them repeatedly."""
     from mpsbar.cli.top import end, import_asyncio, why_no_terminal
 
     options.json, options.wide = False, False
@@ -106,26 +106,26 @@ def free(names: list[str], options: argparse.Namespace) -> int:
             _free_words(targets, options.started, more),
             _ONCE_SECONDS + options.timeout,
         )
-        found = _ask_each(names, options, questions, words, parse_freed, seconds)
+        outcomes_by_host = _ask_each(names, options, questions, words, parse_freed, seconds)
     if options.json:
-        _print_json("freed", found)
+        _print_json("freed", outcomes_by_host)
     else:
-        for line in _say_freed(found):
+        for line in _say_freed(outcomes_by_host):
             print(line)
     fine = ("done", "waiting", "cancelled")
     done = (
         isinstance(outcomes, list) and all(outcome.state in fine for outcome in outcomes)
-        for outcomes in found.values()
+        for outcomes in outcomes_by_host.values()
     )
     return 0 if all(done) else 1
 
 
 def why(names: list[str], options: argparse.Namespace) -> int:
-    """How runs ended there; exit code 0: some were found."""
+    """Prints how runs ended on each host. Returns 0 if there were any."""
     with asking(options) as questions:
-        found = ask_ends(names, options, questions, options.which, options.number)
+        ends_by_host = ask_ends(names, options, questions, options.which, options.number)
     if options.json:
-        _print_json("ended", found)
+        _print_json("ended", ends_by_host)
     else:
         from mpsbar.history.retention import KEEP_DAYS
         from mpsbar.system.native_operations import read_native_operations
@@ -133,10 +133,10 @@ def why(names: list[str], options: argparse.Namespace) -> int:
 
         texts = (
             render_ends(host, ends, options.which, read_native_operations, KEEP_DAYS)
-            for host, ends in found.items()
+            for host, ends in ends_by_host.items()
         )
         print("\n\n".join(texts))
-    return 0 if any(isinstance(ends, list) and ends for ends in found.values()) else 1
+    return 0 if any(isinstance(ends, list) and ends for ends in ends_by_host.values()) else 1
 
 
 def ask_ends(
@@ -155,49 +155,49 @@ def ask_ends(
 def ask_statuses(
     names: list[str], options: argparse.Namespace, questions: "Questions | None"
 ) -> "list[HostReading]":
-    """What each host says of itself now, for the report."""
+    """Returns the present status of each host, for the report."""
     from mpsbar.core.host_readings import HostProblem, HostReading
     from mpsbar.fleet.parse_status import parse_status
 
     now = time.time()
-    found = _ask_each(names, options, questions, ["status", "--json"], parse_status)
+    statuses = _ask_each(names, options, questions, ["status", "--json"], parse_status)
     return [
-        HostReading(host, problem=answer.text)
-        if isinstance(answer, HostProblem)
-        else HostReading(host, answer, now)
-        for host, answer in found.items()
+        HostReading(host, problem=status.text)
+        if isinstance(status, HostProblem)
+        else HostReading(host, status, now)
+        for host, status in statuses.items()
     ]
 
 
 def _free_words(
     targets: Iterable[object] | None, started: float | None, more: Sequence[str] = ()
 ) -> list[str]:
-    """The command that frees these processes on a host; None: all."""
+    """Returns the arguments of mpsbar that free these processes on a host; None: all."""
     words = ["free", "--json", *more]
     if started is not None:
         words += ["--started", repr(started)]
     return [*words, "--all"] if targets is None else [*words, "--", *map(str, targets)]
 
 
-def _print_json(key: str, found: "Mapping[str, Sequence[Any] | HostProblem]") -> None:
+def _print_json(key: str, outcomes_by_host: "Mapping[str, Sequence[Any] | HostProblem]") -> None:
     from dataclasses import asdict
 
     from mpsbar.core.host_readings import HostProblem
 
     hosts = {
-        host: {"problem": answer.text, key: []}
-        if isinstance(answer, HostProblem)
-        else {"problem": None, key: [asdict(each) for each in answer]}
-        for host, answer in found.items()
+        host: {"problem": outcomes.text, key: []}
+        if isinstance(outcomes, HostProblem)
+        else {"problem": None, key: [asdict(outcome) for outcome in outcomes]}
+        for host, outcomes in outcomes_by_host.items()
     }
     print(json.dumps({"schema": 1, "hosts": hosts}))
 
 
-def _say_freed(found: "dict[str, list[Freed] | HostProblem]") -> "Iterator[str]":
+def _say_freed(outcomes_by_host: "dict[str, list[Freed] | HostProblem]") -> "Iterator[str]":
     from mpsbar.ui.text import outcomes as outcome_text
     from mpsbar.ui.text import wording
 
-    for host, outcomes in found.items():
+    for host, outcomes in outcomes_by_host.items():
         if not isinstance(outcomes, list):
             yield _("{host}: no answer ({problem})").format(host=host, problem=outcomes.text)
         elif not outcomes:
@@ -215,7 +215,7 @@ def _ask_each(
     parse: Callable[[bytes], _T],
     seconds: float = _ONCE_SECONDS,
 ) -> "dict[str, _T | HostProblem]":
-    """One command on each host; those where ssh has to ask a person are asked a second time."""
+    """Runs one command on each host; where ssh has to ask a person, it then runs a second time."""
     from mpsbar.core.host_readings import HostProblem
     from mpsbar.fleet.hosts import ask_hosts
     from mpsbar.fleet.ssh import build_command
@@ -224,13 +224,13 @@ def _ask_each(
         sockets = {host: questions.socket_of(host) if questions else None for host in hosts}
         return {host: build_command(host, words, options.ssh, sockets[host]) for host in hosts}
 
-    found = ask_hosts(build(names), parse, seconds)
+    answers = ask_hosts(build(names), parse, seconds)
     opened = [
         host
-        for host, answer in found.items()
+        for host, answer in answers.items()
         if isinstance(answer, HostProblem) and answer.needs_person and _ask(host, questions)
     ]
-    return found | ask_hosts(build(opened), parse, seconds)
+    return answers | ask_hosts(build(opened), parse, seconds)
 
 
 def _watch(
@@ -245,7 +245,7 @@ def _watch(
         closing(Hosts(names, words, options.ssh, again=seconds)) as hosts,
     ):
         _wait_for_first(hosts)
-        if _let_ask(hosts, questions):
+        if _ask_for_passwords(hosts, questions):
             _wait_for_first(hosts)
         if is_screen:
             return _show_screen(hosts, options, questions)
@@ -261,14 +261,14 @@ def _show_screen(hosts: "Hosts", options: argparse.Namespace, questions: "Questi
         return _free_from_screen(host, pid, started, options, questions)
 
     def ask(host: str) -> bool:
-        """Asks a host that was slower than the others, or wants to be asked again."""
+        """Lets ssh ask its questions for a host that was slower than the others, or asked again."""
         is_open = _ask(host, questions)
         if questions is not None and is_open:
             hosts.restart(host, questions.socket_of(host))
         return is_open
 
     def hang_up(*_: object) -> None:
-        """The window was closed: there is no screen to leave, and every ssh ends."""
+        """Ends every ssh and exits: the window was closed, so there is no screen to leave."""
         hosts.close()
         if questions is not None:
             questions.close()
@@ -288,7 +288,7 @@ def _free_from_screen(
     options: argparse.Namespace,
     questions: "Questions | None",
 ) -> str:
-    """What became of it, in one line for each process; nothing is asked over the screen."""
+    """Frees on a host and returns the outcome, one line per process; ssh may not prompt."""
     from mpsbar.fleet.hosts import ask_hosts
     from mpsbar.fleet.parse_status import parse_freed
     from mpsbar.fleet.ssh import build_command
@@ -296,8 +296,8 @@ def _free_from_screen(
     words = _free_words(None if pid is None else [pid], started)
     socket = questions.socket_of(host) if questions else None
     command = build_command(host, words, options.ssh, socket)
-    found = ask_hosts({host: command}, parse_freed, 2 * _ONCE_SECONDS)
-    lines = list(_say_freed(found))
+    outcomes_by_host = ask_hosts({host: command}, parse_freed, 2 * _ONCE_SECONDS)
+    lines = list(_say_freed(outcomes_by_host))
     more = len(lines) - _MAX_NOTICE_LINES
     if more > 0:
         text = ngettext("{host}: and {n} more", "{host}: and {n} more", more)
@@ -315,7 +315,7 @@ def _wait_for_first(hosts: "Hosts") -> None:
 
 @contextmanager
 def asking(options: argparse.Namespace) -> "Iterator[Questions | None]":
-    """Where ssh may ask a person; None where nobody is there to answer."""
+    """Yields the connections for which ssh may ask a person; None without a terminal."""
     if not (sys.stdin and sys.stdin.isatty() and sys.stderr and sys.stderr.isatty()):
         yield None
         return
@@ -325,8 +325,11 @@ def asking(options: argparse.Namespace) -> "Iterator[Questions | None]":
         yield questions
 
 
-def _let_ask(hosts: "Hosts", questions: "Questions | None") -> bool:
-    """ssh asks for one host after another, before anything is drawn; whether one was opened."""
+def _ask_for_passwords(hosts: "Hosts", questions: "Questions | None") -> bool:
+    """Lets ssh ask its questions host by host, before anything is drawn.
+
+    Returns whether a connection was opened.
+    """
     waiting = [reading.host for reading in hosts.readings if reading.needs_person]
     opened = [host for host in waiting if _ask(host, questions)]
     for host in opened:
@@ -366,5 +369,5 @@ def _judge_late(reading: "HostReading") -> "HostReading":
     from dataclasses import replace
 
     return replace(
-        reading, problem=_("no reply within {seconds:g} seconds").format(seconds=_ONCE_SECONDS)
+        reading, problem=_("silent for {seconds:g} seconds").format(seconds=_ONCE_SECONDS)
     )

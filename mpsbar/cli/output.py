@@ -1,4 +1,4 @@
-"""What commands share for output: terminal, characters, colours, progress, Ctrl-C, saving."""
+"""What all commands share for output: terminal, characters, colors, progress, Ctrl-C, saving."""
 
 import codecs
 import io
@@ -15,7 +15,7 @@ from mpsbar.core.errors import reason_of
 from mpsbar.language import _
 
 HOME_AND_CLEAR = "\x1b[H\x1b[2J"
-INTERRUPTED = 130  # the exit code after Ctrl-C, as a shell has it
+INTERRUPTED = 130  # the exit code after Ctrl-C, as in a shell
 _Result = TypeVar("_Result")
 _HANDLER = "mpsbar-ascii"
 _STAND_INS = {
@@ -34,38 +34,38 @@ _BLOCKS = range(0x2580, 0x25A0)
 
 
 def is_terminal() -> bool:
-    """Returns whether a person is there who sees and types."""
-    # textual draws on stderr.
+    """Returns whether a person sees the output and can type."""
+    # stderr counts too: textual draws on it.
     streams = (sys.stdin, sys.stdout, sys.stderr)
     is_there = all(stream is not None and stream.isatty() for stream in streams)
     return is_there and os.environ.get("TERM", "dumb") != "dumb"
 
 
 def is_coloured() -> bool:
-    """On a terminal, unless the user wants no colours (no-color.org)."""
+    """Returns whether to use colors: on a terminal, unless the user wants none (no-color.org)."""
     is_wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return is_wanted and sys.stdout.isatty()
 
 
 def line_width() -> int:
-    """Cells of a line: the terminal's, or $COLUMNS; in a pipe 80."""
+    """Returns the cells in a line: the terminal's or $COLUMNS; 80 in a pipe."""
     return shutil.get_terminal_size().columns
 
 
 def print_stderr(text: str) -> None:
-    """Print what went wrong, or is worth knowing beside the output, on stderr."""
+    """Prints an error or a remark to stderr, so that stdout has only the result."""
     print(text, file=sys.stderr)
 
 
 def show_progress(text: str) -> None:
-    """Replace the one line of progress, if errors go to a terminal; "" removes it."""
+    """Replaces the line of progress, if stderr is a terminal; "" removes it."""
     if sys.stderr is not None and sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
 
 
 def print_each(texts: Iterable[str], as_json: bool) -> None:
-    """Print until Ctrl-C: in place on a terminal, one text after the other in a pipe."""
+    """Prints until Ctrl-C: in place on a terminal, one text after the other in a pipe."""
     in_place = sys.stdout.isatty() and not as_json
     try:
         for text in texts:
@@ -77,9 +77,9 @@ def print_each(texts: Iterable[str], as_json: bool) -> None:
 
 
 def treat_signals_as_ctrl_c() -> None:
-    """Let `kill`, a service manager or a closed terminal end this command as Ctrl-C does.
+    """Lets `kill`, a service manager or a closed terminal end this command as Ctrl-C does.
 
-    What waits to be written is then written, and what was started is ended.
+    Buffered output is then written, and processes that the command started are ended.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup
@@ -87,7 +87,7 @@ def treat_signals_as_ctrl_c() -> None:
 
 
 def run_cancellable(run: Callable[[], _Result], cancel: Callable[[], None]) -> _Result:
-    """run() on a thread; after Ctrl-C it is cancelled, and what it has until then is returned."""
+    """Calls `run` on a thread. After Ctrl-C it is canceled, and its partial result is returned."""
     from concurrent.futures import ThreadPoolExecutor
 
     from mpsbar.system.waiting import wait_for_result
@@ -105,7 +105,7 @@ def run_cancellable(run: Callable[[], _Result], cancel: Callable[[], None]) -> _
 
 
 def save_result(write: Callable[[], Path | None]) -> tuple[str | None, bool]:
-    """The file, and whether saving worked. A result that cannot be saved is still shown."""
+    """Returns the file and whether saving worked. A result that can't be saved is still shown."""
     try:
         file = write()
     except OSError as error:
@@ -116,10 +116,10 @@ def save_result(write: Callable[[], Path | None]) -> tuple[str | None, bool]:
 
 
 def use_plain_characters(stream: object) -> None:
-    """ASCII for what a terminal or a pipe cannot take, so that "·" does not become "?".
+    """Writes ASCII for characters that the stream's encoding lacks, so that "·" is not "?".
 
-    An error handler of Python's encoders: a stream that has all characters never calls it. Mostly
-    one character for one, so that columns hold.
+    It is an error handler of Python's encoders: a stream with all characters never calls it. Mostly
+    one character replaces one, so that columns stay aligned.
     """
     if isinstance(stream, io.TextIOWrapper):
         codecs.register_error(_HANDLER, _replace)
@@ -137,8 +137,8 @@ def _replace(error: UnicodeError) -> tuple[str | bytes, int]:
 def _find(text: str, place: int) -> str:
     character = text[place]
     if character == "…":
-        # In a cell that was cut off it takes one column; in a sentence it may take three.
-        after = text[place + 1 : place + 2]  # an escape is that of a colour, at the end of a cell
+        # At the end of a shortened cell it has one column; in a sentence it may have three.
+        after = text[place + 1 : place + 2]  # an escape ends a cell's color
         is_cut_off = place > 0 and text[place - 1] != " " and after in (" ", "\x1b")
         return "~" if is_cut_off else "..."
     if stand_in := _STAND_INS.get(character):

@@ -1,4 +1,4 @@
-"""mpsbar probe: which dtypes work here, measured in the user's own Python."""
+"""mpsbar probe: measures which dtypes work here, in the user's own Python."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ from mpsbar.cli.output import (
     save_result,
     show_progress,
 )
-from mpsbar.cli.python_choice import DEFAULT, report_failure, say_choice
+from mpsbar.cli.python_choice import DEFAULT, print_choice, report_failure
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = _(
     "Tries common operations in every dtype on a device, and looks for known bugs that silently "
-    "give wrong results: in a short-lived process of your own Python, with small tensors, at the "
+    "give wrong results: in a short-lived process with your own Python, with small tensors, at the "
     "lowest priority, with at most 256 MB of memory above what torch itself takes. The result is "
     "kept for this Python, torch, system and device. Exit code 0: all as expected, 1: a surprise "
     "was found or it could not be measured, 2: wrong arguments, 130: canceled by Ctrl-C."
@@ -55,9 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help=DEFAULT,
     )
-    parser.add_argument("--json", action="store_true", help=_("print one JSON object, not a table"))
     parser.add_argument(
-        "--against", metavar="FILE", help=_("show what changed since this result of --json")
+        "--json", action="store_true", help=_("print one JSON object instead of a table")
+    )
+    parser.add_argument(
+        "--against", metavar="FILE", help=_("show what changed since a result saved with --json")
     )
     parser.add_argument(
         "--no-compile", action="store_true", help=_("don't try torch.compile (on a GPU)")
@@ -66,14 +68,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--deep",
         action="store_true",
         help=_(
-            "every operation of torch in 12 dtypes, against what torch's own tests expect; "
-            "resumes an interrupted one"
+            "test every torch operation in 12 dtypes against what torch's own tests expect; "
+            "resumes an interrupted probe"
         ),
     )
     parser.add_argument(
         "--only", metavar="PATTERN", help=_("with --deep: operations such as 'nn.functional.conv*'")
     )
-    parser.add_argument("--csv", action="store_true", help=_("with --deep: print CSV, not a table"))
+    parser.add_argument(
+        "--csv", action="store_true", help=_("with --deep: print CSV instead of a table")
+    )
     parser.add_argument(
         "--restart", action="store_true", help=_("with --deep: start over instead of resuming")
     )
@@ -100,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
     if not probe.cells:
         return report_failure(probe, options)
     if options.python is None:
-        say_choice(probe.python)
+        print_choice(probe.python)
     last = find_last(probe)
     file, is_saved = save_result(lambda: write_result(probe))
     changes = None if before is None else find_changes(before, probe)
@@ -115,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _check_moment(snapshot: "Snapshot", force: bool) -> None:
-    """Warn of a busy GPU; refuse when memory is about to run out."""
+    """Warns of a busy GPU; refuses when memory is about to run out."""
     from mpsbar.dtypes.preconditions import find_objections
 
     for objection in find_objections(snapshot):
@@ -129,7 +133,7 @@ def _check_moment(snapshot: "Snapshot", force: bool) -> None:
 def _check_options(options: argparse.Namespace) -> None:
     for name in ("only", "csv", "restart"):
         if getattr(options, name) and not options.deep:
-            options.refuse(_("--{option} is for --deep").format(option=name))
+            options.refuse(_("--{option} requires --deep").format(option=name))
     if options.csv and options.json:
         options.refuse(_("either --json or --csv, not both"))
 
@@ -152,7 +156,7 @@ def _find_pythons(snapshot: "Snapshot", options: argparse.Namespace) -> list[str
 
 
 def _probe(pythons: list[str], options: argparse.Namespace) -> "Probe":
-    """Ctrl-C ends it, and what was measured until then is shown."""
+    """Runs the probe. Ctrl-C ends it and keeps what was measured until then."""
     from mpsbar.dtypes.runner import ProbeRunner
     from mpsbar.dtypes.summary import draw_progress
 
@@ -163,7 +167,7 @@ def _probe(pythons: list[str], options: argparse.Namespace) -> "Probe":
 
 
 def _table_style() -> "TableStyle":
-    """Symbols on a terminal that can draw them, words in a pipe."""
+    """Chooses symbols on a terminal that can draw them, words in a pipe."""
     from mpsbar.dtypes.table import TableStyle
 
     encoding = (getattr(sys.stdout, "encoding", None) or "").lower()

@@ -1,7 +1,7 @@
-"""Chooses the Python that a verb means, in one order for all verbs.
+"""Chooses the Python a command works on, in the same order for all commands.
 
-It is the one that is named, else that of the active environment, else one of those found; a verb
-that changes an environment asks before it takes one of those.
+It is the Python that is named, else the active environment's, else one that was found; a command
+that changes an environment asks before it takes a found one.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def require_named(given: str) -> str:
 
 
 def choose_for_enable(given: str | None) -> str:
-    """Chooses the one to connect; a person chooses if no environment is active."""
+    """Chooses the Python to connect; without an active environment a person chooses."""
     if given is not None:
         return require_named(given)
     if active := _find_active():
@@ -64,7 +64,7 @@ def choose_for_enable(given: str | None) -> str:
 
 
 def choose_for_disable(given: str | None) -> str:
-    """Chooses the one to disconnect, from those that are enabled."""
+    """Chooses the Python to disconnect; without an active environment a person chooses."""
     from mpsbar.workers.environments import read_enabled
 
     if given is not None:
@@ -96,8 +96,8 @@ def _choose(heading: str, pythons: list[str], how: str, question: str) -> str:
     raise UserError(wrong.format(answer=answer.strip()[:40]))
 
 
-def say_choice(python: str) -> None:
-    """Says which Python was taken where none was named."""
+def print_choice(python: str) -> None:
+    """Prints which Python was used, for a command where none was named."""
     if python == _find_active():
         text = _("mpsbar: used {python} (the active environment's); --python PATH for another")
     else:
@@ -108,7 +108,7 @@ def say_choice(python: str) -> None:
 
 
 def report_failure(probe: "Probe | DeepProbe", options: argparse.Namespace) -> int:
-    """Says why a probe measured nothing; returns the exit code if it was cancelled."""
+    """Reports why a probe measured nothing; returns the exit code if it was canceled."""
     from mpsbar.dtypes.text import say_end
 
     if probe.ended != "cancelled":
@@ -118,9 +118,9 @@ def report_failure(probe: "Probe | DeepProbe", options: argparse.Namespace) -> i
 
 
 def refuse_python(options: argparse.Namespace, ended: str, sentence: str) -> NoReturn:
-    """Says why nothing was measured. `ended` is how a probe or a comparison ended.
+    """Reports why nothing was measured. `ended` is how a probe or a comparison ended.
 
-    Exit code 2 where the Python that was named is none, else 1.
+    The exit code is 2 if the named file is no Python, else 1.
     """
     from mpsbar.dtypes.text import say_no_torch_found
 
@@ -138,7 +138,7 @@ def _short(python: str) -> str:
 
 
 def _find_active() -> str | None:
-    """The Python of the environment that is active in this shell."""
+    """Returns the Python of the environment that is active in this shell."""
     from mpsbar.system.installed_pythons import list_active
 
     return next(list_active(), None)

@@ -1,4 +1,4 @@
-"""mpsbar report: everything on one page, written to a file and, if asked, opened."""
+"""mpsbar report: writes one HTML page and, if asked, opens it."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DESCRIPTION = _(
-    "Writes one HTML page that needs nothing else: memory over time as far as it was recorded, "
+    "Writes one self-contained HTML page: memory over time as far as it was recorded, "
     "connected and unconnected processes, runs that ended, the last dtype probe, what to do next, "
-    "and diagnostics to paste into a bug report. Of other hosts: their computers, processes and "
+    "and diagnostics to paste into a bug report. For other hosts: their computers, processes and "
     "runs that ended. Prints its path. Exit code 0: written, 1: not "
     "written or not opened, 2: wrong arguments."
 )
@@ -28,7 +28,7 @@ _MAX_ENDS = 20  # of each host
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help=_("default: report.html among mpsbar's own files")
+        "-o", "--output", metavar="FILE", help=_("default: report.html in mpsbar's data folder")
     )
     parser.add_argument("--open", action="store_true", help=_("open it in the browser"))
     on_hosts.add_host_arguments(parser)
@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     target = Path(options.output).expanduser() if options.output else paths.report_file()
     if options.output and not target.absolute().parent.is_dir():
         raise UserError(
-            _("there is no folder {folder}: make it first").format(folder=target.absolute().parent)
+            _("{folder} does not exist: create it first").format(folder=target.absolute().parent)
         )
     hosts = on_hosts.find_hosts(options)
     try:

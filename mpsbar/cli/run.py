@@ -1,4 +1,4 @@
-"""mpsbar run: become the command, with an environment that connects its processes."""
+"""mpsbar run: runs a command with an environment that connects its processes."""
 
 import argparse
 import os
@@ -14,9 +14,9 @@ from mpsbar.cli.output import print_stderr
 from mpsbar.core.errors import UserError, reason_of
 from mpsbar.language import _
 
-_NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as a shell says it
-_BUDGET_SECONDS = 3.0  # for Metal's first device
-# Python ignores them from its start, and what a process ignores it also ignores after exec.
+_NOT_FOUND, _NOT_EXECUTABLE = 127, 126  # as in a shell
+_BUDGET_SECONDS = 3.0  # the longest wait for Metal's budget
+# Python ignores these signals from its start, and exec would pass that on to the command.
 _IGNORED_BY_PYTHON = ("SIGPIPE", "SIGXFZ", "SIGXFSZ")
 
 
@@ -69,13 +69,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--summary-json", metavar="FILE", help=argparse.SUPPRESS)
     accept_json_summary(parser)
     parser.add_argument(
-        "command", metavar="CMD …", nargs=argparse.REMAINDER, help=_("a command and its arguments")
+        "user_command",
+        metavar="CMD …",
+        nargs=argparse.REMAINDER,
+        help=_("a command and its arguments"),
     )
     parser.set_defaults(refuse=parser.error)
 
 
 def accept_json_summary(parser: argparse.ArgumentParser) -> None:
-    """Make `--summary=json FILE` mean `--summary-json FILE`: argparse has no such option."""
+    """Makes `--summary=json FILE` mean `--summary-json FILE`, which argparse cannot do itself."""
     parse = parser.parse_known_args
 
     def parse_known_args(args=None, namespace=None):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
@@ -94,7 +97,9 @@ def accept_json_summary(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from mpsbar.workers.run import why_not_connected
 
-    command = options.command[1:] if options.command[:1] == ["--"] else options.command
+    command = options.user_command
+    if command[:1] == ["--"]:
+        command = command[1:]
     if not command:
         options.refuse(_("no command given; for example: mpsbar run python train.py"))
     if reason := why_not_connected(command, os.environ):
@@ -109,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
 
             run = run_summary.run_explained if options.explain else run_summary.run
             return run(command, environ, options.summary_json)
-        _become(command, environ)
+        _exec(command, environ)
     except FileNotFoundError:
         print_stderr(_("mpsbar run: {command}: command not found").format(command=command[0]))
         return _NOT_FOUND
@@ -119,8 +124,11 @@ def run(options: argparse.Namespace) -> int:
         return _NOT_EXECUTABLE
 
 
-def _become(command: list[str], environ: Mapping[str, str]) -> NoReturn:
-    """Exec the command with the signals as a shell would start it. OSError: it cannot be run."""
+def _exec(command: list[str], environ: Mapping[str, str]) -> NoReturn:
+    """Replaces this process by the command, with the signals that a shell would give it.
+
+    OSError: it can't be run.
+    """
     ignored = [getattr(signal, name) for name in _IGNORED_BY_PYTHON if hasattr(signal, name)]
     try:
         for number in ignored:
@@ -132,7 +140,7 @@ def _become(command: list[str], environ: Mapping[str, str]) -> NoReturn:
 
 
 def _limit(options: argparse.Namespace) -> Mapping[str, str]:
-    """The variables that limit the command; a line on stderr says what is not limited, and why."""
+    """Returns the variables that limit the command; prints what is not limited, and why."""
     from mpsbar.core.limits import limit_environment, parse_limit
     from mpsbar.system import this_computer
 
@@ -157,7 +165,8 @@ def _limit(options: argparse.Namespace) -> Mapping[str, str]:
 
 
 def _build_environment() -> dict[str, str]:
-    """In the app with a copy of the agent: other Pythons write bytecode beside what they import."""
+    """Returns the command's environment. In the app it names a copy of the agent, because other
+    Pythons would write bytecode into the app."""
     from mpsbar.workers.run import build_environment, find_site
 
     try:

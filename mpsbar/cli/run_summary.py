@@ -1,4 +1,4 @@
-"""mpsbar run --summary: stay as the parent of a command, and say at its end what it used."""
+"""mpsbar run --summary: runs a command as a child and prints at its end what it used."""
 
 import json
 import shutil
@@ -46,7 +46,7 @@ _JETSAM, _LOW_SWAP = 1, 13
 
 
 def run_explained(command: Sequence[str], environ: Mapping[str, str], json_file: str | None) -> int:
-    """The same, and what fell back to the CPU. OSError: the command could not be started."""
+    """Does what `run` does and counts CPU fallbacks. OSError: the command could not be started."""
     from mpsbar.workers.explain import build_explain_environment, read_explanation
 
     try:
@@ -67,7 +67,8 @@ def run(
     json_file: str | None,
     explain: "Callable[[], Explanation] | None" = None,
 ) -> int:
-    """Runs the command, says how it went and ends as it did. OSError: it could not be started."""
+    """Runs the command, prints how it ended and what it used, and ends the same way. OSError: it
+    could not be started."""
     computer = this_computer()
     collector = Collector(computer)
     try:
@@ -80,17 +81,18 @@ def run(
             print_stderr(line)
         for pid, counted in explanation.by_process.items():
             complete_fallbacks(pid, end.began, counted)
-    found = (
-        find_first_fallbacks(end, collector.usage) if explanation is None else explanation.fallbacks
-    )
+    if explanation is None:
+        fallbacks = find_first_fallbacks(end, collector.usage)
+    else:
+        fallbacks = explanation.fallbacks
     verdict = judge_command(end, computer, collector)
     with nullcontext() if json_file is None else english():
         summary = build_summary(command, end, collector, verdict)
-        summary |= _build_fallbacks(found)
+        summary |= _build_fallbacks(fallbacks)
     try:
         for seen in _list_ends(name_command(command), end, collector, verdict):
             note_end(seen)
-    except OSError as problem:  # the same for each
+    except OSError as problem:  # every further record would fail alike
         _report_unwritten(problem.filename, problem)
     if json_file is not None:
         try:
@@ -99,8 +101,8 @@ def run(
             _report_unwritten(json_file, problem)
     else:
         print_stderr(render_summary(summary))
-        if found is not None:
-            lines = render_fallbacks(found, read_native_operations(), str(Path.cwd()))
+        if fallbacks is not None:
+            lines = render_fallbacks(fallbacks, read_native_operations(), str(Path.cwd()))
             print_stderr("\n".join(f"  {line}" for line in lines))
     return exit_like(end.status)
 
@@ -117,13 +119,13 @@ def name_command(command: Sequence[str]) -> str:
 def _list_ends(
     name: str, end: CommandEnd, collector: Collector, verdict: EndVerdict
 ) -> list[EndedProcess]:
-    """The ends of processes that leave a record, for `mpsbar why`: the exit code is the parent's to
-    know, and one that was killed left nothing."""
+    """Returns the ends to add to the exit records that `mpsbar why` reads: only the parent knows an
+    exit code, and a process that was killed wrote no record."""
     usage = collector.usage
     own = EndedProcess(end.pid, end.began, name, end.ended, peak=_find_peak(end, usage))
     own = own.with_verdict(verdict)
     others = [other for other in collector.others.values() if other.how != "unknown"]
-    return [each for each in (own, *others[:_MAX_NOTED]) if each.pid in usage.leaving]
+    return [ended for ended in (own, *others[:_MAX_NOTED]) if ended.pid in usage.exit_record_pids]
 
 
 def build_summary(
@@ -136,7 +138,7 @@ def build_summary(
         usage.note("driver", words.memory.get("driver"))
         usage.note("cached", words.memory.get("cached"))
         usage.workers.add(words.pid)
-        usage.leaving.add(words.pid)
+        usage.exit_record_pids.add(words.pid)
     usage.note("footprint", end.most_resident)
     others = [
         {"pid": other.pid, "name": other.name, "how": endings.say_briefly(other.verdict)}
@@ -162,48 +164,50 @@ def build_summary(
 
 
 def _read_records(end: CommandEnd, usage: Usage) -> list[LastWords]:
-    """What the processes of the command left behind; also those that ended before anyone looked:
-    a child's record names its parent."""
+    """Returns the exit records of the command's processes; a record names its process's parent, so
+    this includes processes that ended before the monitor saw them."""
     rest = [words for words in read_last_words(end.began) if words.attached >= end.began - 1]
-    ours, found = {end.pid, *usage.workers}, list[LastWords]()
+    ours, records = {end.pid, *usage.workers}, list[LastWords]()
     while more := [words for words in rest if words.pid in ours or words.parent in ours]:
-        found += more
+        records += more
         ours |= {words.pid for words in more}
         rest = [words for words in rest if words not in more]
-    return found
+    return records
 
 
 def find_first_fallbacks(end: CommandEnd, usage: Usage) -> Fallbacks | None:
-    """What is known without --explain: of each process the first operation that torch warned of.
+    """Returns what is known without --explain: the first fallback that torch warned of per process.
 
-    None: none of them used MPS, as far as is known. A process that was killed left nothing, one
-    with many modules did not look at all of them: there may be more.
+    None: none of them used MPS, as far as is known. A process that was killed wrote no record, and
+    one with many modules did not search them all, so there may be more fallbacks.
     """
     records = _read_records(end, usage)
-    found = [words.fallbacks for words in records if words.fallbacks is not None]
+    known = [words.fallbacks for words in records if words.fallbacks is not None]
     torch = usage.torch or next((t for w in records if (t := w.frameworks.get("torch"))), None)
     used = usage.devices or {"mps" for words in records if "driver" in words.memory}
-    if not found and (torch is None or "mps" not in used):
+    if not known and (torch is None or "mps" not in used):
         return None
-    operations = merge_operations(operation for each in found for operation in each.operations)
+    operations = merge_operations(
+        operation for fallbacks in known for operation in fallbacks.operations
+    )
     is_complete = usage.workers <= {words.pid for words in records}
     is_complete &= all(words.knows_fallbacks for words in records)
     return Fallbacks(operations, torch, is_complete=is_complete, is_counted=False)
 
 
-def _build_fallbacks(found: Fallbacks | None) -> dict[str, object]:
-    """`cpu_fallbacks` is null where they were not counted."""
-    if found is None or found.torch is None:
+def _build_fallbacks(fallbacks: Fallbacks | None) -> dict[str, object]:
+    """Returns the fields of the JSON; `cpu_fallbacks` is null if they were not counted."""
+    if fallbacks is None or fallbacks.torch is None:
         return {"cpu_fallbacks": None, "fallbacks": None, "fallbacks_complete": None}
     return {
-        "cpu_fallbacks": found.count if found.is_counted else None,
-        "fallbacks": build_fallbacks(found, read_native_operations()),
-        "fallbacks_complete": found.is_complete and found.is_counted,
+        "cpu_fallbacks": fallbacks.count if fallbacks.is_counted else None,
+        "fallbacks": build_fallbacks(fallbacks, read_native_operations()),
+        "fallbacks_complete": fallbacks.is_complete and fallbacks.is_counted,
     }
 
 
 def _find_peak(end: CommandEnd, usage: Usage) -> int | None:
-    """What the command itself allocated; None where that can't be told from its children's."""
+    """Returns the command's own peak; None if its children's can't be told apart from it."""
     return usage.allocated if usage.workers == {end.pid} else None
 
 
@@ -215,7 +219,7 @@ def judge_command(end: CommandEnd, computer: Computer, collector: Collector) -> 
     known = EndEvidence(
         status=parse_wait_status(end.status),
         is_connected=end.pid in usage.workers,
-        writes_exit_record=end.pid in usage.leaving,
+        writes_exit_record=end.pid in usage.exit_record_pids,
         words=find_last_words(end.pid, end.began),
         peak=_find_peak(end, usage),
         torch=usage.torch,
@@ -227,7 +231,7 @@ def judge_command(end: CommandEnd, computer: Computer, collector: Collector) -> 
 
 
 def _add_reports(evidence: EndEvidence, end: CommandEnd, reader: ReportReader) -> EndEvidence:
-    """Waits for a crash report, but for nothing else: the command has ended."""
+    """Adds the reports about the command; waits only if a crash report may still come."""
     if evidence.status is None or evidence.status.signal is None:
         return evidence
     ended = EndedPid(end.pid, None, end.began, end.ended, evidence.status.signal)
@@ -241,7 +245,7 @@ def _add_reports(evidence: EndEvidence, end: CommandEnd, reader: ReportReader) -
 
 
 def render_summary(summary: Mapping[str, object]) -> str:
-    """What a person reads at the end of a run."""
+    """Returns the text that a person reads at the end of a run."""
 
     def size(name: str) -> str:
         value = summary[name]
@@ -275,7 +279,7 @@ def render_summary(summary: Mapping[str, object]) -> str:
 
 
 def _say_seconds(seconds: float) -> str:
-    """Times with more figures than elsewhere, as time(1) has: 3.21 s, 12:05, 3:12:05."""
+    """Returns a time with more digits than elsewhere, as time(1) does: 3.21 s, 12:05, 3:12:05."""
     if seconds < 60:
         return f"{seconds:.2f} s"
     minutes, rest = divmod(int(seconds), 60)

@@ -1,4 +1,4 @@
-"""What a command of `mpsbar run --summary` and its children use, while they run."""
+"""Collects what a command of `mpsbar run --summary` and its children use while they run."""
 
 import threading
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _MAX_PARENTS = 20
 
 @dataclass
 class Usage:
-    """The most of each that the command and its children used at one time, in bytes."""
+    """The most that the command and its children used at one time, in bytes."""
 
     allocated: int | None = None
     driver: int | None = None
@@ -25,9 +25,9 @@ class Usage:
     footprint: int | None = None
     frees: dict[int, int] = field(default_factory=dict)  # by pid
     workers: set[int] = field(default_factory=set)
-    leaving: set[int] = field(default_factory=set)  # a record when they end by themselves
-    devices: set[str] = field(default_factory=set)  # that they used
-    torch: str | None = None  # its version, where one of them has it
+    exit_record_pids: set[int] = field(default_factory=set)  # they write one when they exit
+    devices: set[str] = field(default_factory=set)  # in use by any of them
+    torch: str | None = None  # its version, if one of them has it
 
     def note(self, name: str, value: int | None) -> None:
         if value is not None:
@@ -35,7 +35,7 @@ class Usage:
 
 
 class Collector:
-    """Watches the command by a monitor of its own, on the monitor's thread."""
+    """Watches the command with a monitor of its own; `_note` runs on the monitor's thread."""
 
     def __init__(self, computer: Computer) -> None:
         self.usage = Usage()
@@ -51,7 +51,7 @@ class Collector:
     def start(self, pid: int) -> None:
         self._root = pid
         self._is_ours[pid] = True
-        self.reports.note(pid)  # what can be read only while it lives
+        self.reports.note(pid)  # what can't be read after its end
         self._monitor.start(self._note)
 
     def close(self) -> None:
@@ -66,7 +66,9 @@ class Collector:
             self.conditions.note_reset(snapshot)
             self.reports.refresh()
             usage.workers |= {worker.pid for worker in workers}
-            usage.leaving |= {worker.pid for worker in workers if worker.writes_exit_record}
+            usage.exit_record_pids |= {
+                worker.pid for worker in workers if worker.writes_exit_record
+            }
             for name in ("allocated", "driver", "cached"):
                 read = attrgetter(name)
                 usage.note(name, sum_known(worker.total(read) for worker in workers))
@@ -84,7 +86,7 @@ class Collector:
                     self.others[end.pid] = end
 
     def _belongs(self, pid: int) -> bool:
-        """Returns whether the command started it, at whatever remove; asked once a process."""
+        """Returns whether the command started it, directly or not; searches once per process."""
         if pid not in self._is_ours:
             self._is_ours[pid] = self._find_root(pid)
         return self._is_ours[pid]

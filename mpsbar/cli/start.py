@@ -1,4 +1,4 @@
-"""mpsbar without a command: the menu bar on a Mac with a screen, else top, else status."""
+"""mpsbar without a command: starts the menu bar on a Mac with a screen, else top, else status."""
 
 import argparse
 import os
@@ -21,7 +21,7 @@ def run(options: argparse.Namespace) -> int:
     why = why_no_menubar()
     if why is None:
         return run_menubar(options)
-    if why not in ("no_mac", "no_screen"):  # where nobody expects an icon
+    if why not in ("no_mac", "no_screen"):  # nobody expects an icon there
         print_stderr(f"mpsbar: {say_no_icon(why)}")
     if is_terminal():
         options.every = options.interval
@@ -39,7 +39,7 @@ def why_no_menubar() -> str | None:
 
 
 def run_menubar(options: argparse.Namespace) -> int:
-    """Does not return once the app runs: quitting it ends the process."""
+    """Runs the app until it quits, which ends the process: on a Mac this does not return."""
     from mpsbar.system import single_instance
     from mpsbar.system.log import start_log
     from mpsbar.system.settings_file import read_settings
@@ -71,18 +71,18 @@ def run_menubar(options: argparse.Namespace) -> int:
         raise UserError(startup.no_rumps(str(problem))) from problem
     notifier = make_notifier(log.warning, "darwin")
 
-    def say(reason: Reason) -> None:
+    def print_problem(reason: Reason) -> None:
         text = say_history(reason)
         log.warning("%s", text)
         notifier.notify("mpsbar", text, reason.code)
 
-    monitor = Monitor(recorder=Recorder(say), may_free=True)
+    monitor = Monitor(recorder=Recorder(print_problem), may_free=True)
     MenuBar(monitor, loaded, notifier, claim, MetricsService(monitor)).run()
     return 0
 
 
 def _refresh_agents(log: Logger) -> None:
-    """Environments enabled by an older mpsbar get this one's agent, from their next start on."""
+    """Updates the agent in environments that an older mpsbar enabled, for their next start."""
     from mpsbar.workers import enable
     from mpsbar.workers.environments import UnusablePythonError, read_enabled
 

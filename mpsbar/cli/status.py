@@ -1,4 +1,4 @@
-"""mpsbar status: the computer and its processes as a table, JSON or one line; once or repeated."""
+"""mpsbar status: prints the computer and its processes as a table, JSON or one line."""
 
 import argparse
 import json
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from mpsbar.monitor import Monitor
 
 _READ_SECONDS = 20.0
-# For --format: several status bars ask every second or two, and a reading costs more than all else.
+# For --format: several status bars may ask every second, and a reading costs more than the rest.
 _FRESH_SECONDS = 2.0
 _MAX_LINE_BYTES = 16 * 1024
 
 DESCRIPTION = _(
     "Shows this computer, its {frameworks} processes and, where they are connected, what "
-    "their allocators hold. With a PID: a line of that process every 2 seconds, until it ends."
+    "their allocators hold. With a PID: a line about that process every 2 seconds, until it ends."
 ).format(frameworks=join_labels(_("and")))
 EXAMPLES = (
     "mpsbar status --watch 2",
@@ -51,15 +51,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PID",
         nargs="?",
         type=parse_pid,
-        help=_("follow this process until it ends or Ctrl-C"),
+        help=_("follow this process until it ends or you press Ctrl-C"),
     )
     parser.add_argument(
         "--wide",
         action="store_true",
-        help=_("show all columns, even if they don't fit the window"),
+        help=_("show all columns, even if they don't fit in the window"),
     )
     shape = parser.add_mutually_exclusive_group()
-    shape.add_argument("--json", action="store_true", help=_("print one JSON object, not a table"))
+    shape.add_argument(
+        "--json", action="store_true", help=_("print one JSON object instead of a table")
+    )
     shape.add_argument(
         "--format", metavar="TEXT", help=_("print one line for status bars, such as '{held} {gpu}'")
     )
@@ -79,7 +81,10 @@ def run(options: argparse.Namespace) -> int:
     given = (options.pid, options.watch, options.host, options.hosts or None)
     if options.format is not None and any(value is not None for value in given):
         options.refuse(
-            _("--format prints one line of this computer: not with PID, --watch or --host")
+            _(
+                "--format prints one line about this computer: it can't be combined with PID, "
+                "--watch or --host"
+            )
         )
     if hosts := on_hosts.find_hosts(options):
         return on_hosts.show_status(hosts, options)
@@ -99,17 +104,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def make_recorder() -> "Monitor":
-    """A monitor that also records history, unless the menu bar app does.
+    """Returns a monitor that also records history, unless the menu bar app does.
 
-    It frees nothing by itself: who only looks changes nothing, and a service would go on with
-    settings that were changed since it started.
+    It never frees automatically: a command that only watches must not change anything, and a
+    service would keep old settings.
     """
     from mpsbar.history.recorder import Recorder
     from mpsbar.monitor import Monitor
     from mpsbar.system.settings_file import read_settings
 
     monitor = Monitor(recorder=Recorder(_complain))
-    monitor.apply(read_settings().settings)  # an alert that is switched off is not recorded
+    monitor.apply(read_settings().settings)  # so that an alert that is off isn't recorded
     return monitor
 
 
@@ -127,7 +132,8 @@ def _watch(monitor: "Monitor", options: argparse.Namespace) -> "Iterator[str]":
 
 
 def read_after(monitor: "Monitor", seconds: float) -> "Snapshot":
-    """Reads in between too: points too far apart show no trend."""
+    """Returns the reading after `seconds`. It also reads in between: points too far apart show no
+    trend."""
     shown_at = time.monotonic() + seconds
     while True:
         left = shown_at - time.monotonic()
@@ -150,7 +156,7 @@ def _render(snapshot: "Snapshot", options: argparse.Namespace) -> str:
 
 
 def _read_dtypes(snapshot: "Snapshot") -> "DtypeHealth":
-    """The last probe; without one its code is not even imported."""
+    """Returns the result of the last probe; if there is none, its code isn't imported."""
     from mpsbar.core.findings import NOT_PROBED
     from mpsbar.system.paths import probe_folder
 
@@ -164,14 +170,14 @@ def _read_dtypes(snapshot: "Snapshot") -> "DtypeHealth":
 
 
 def _show_line(text: str) -> int:
-    """--format: one line, from a file if somebody asked a moment ago."""
+    """Prints the line of --format, from a file if it was asked for a moment ago."""
     from mpsbar.system.paths import status_line_file
     from mpsbar.ui.text.status_line import build_fields, parse_format, render_line
 
     parsed = parse_format(text)
     fields = _read_fields(status_line_file())
     if fields is None:
-        from mpsbar.monitor import Monitor  # its import takes longer than all else
+        from mpsbar.monitor import Monitor  # its import takes longer than the rest
 
         with closing(Monitor()) as monitor:
             fields = build_fields(monitor.tick())
@@ -181,14 +187,14 @@ def _show_line(text: str) -> int:
 
 
 def _read_fields(path: "Path") -> dict[str, str] | None:
-    """None if there are none, or they are old, or not ours."""
+    """Returns None if there are none, or if they are old or another user's."""
     from mpsbar.system.files import read_own_json
     from mpsbar.ui.text.status_line import FIELDS
 
     def parse(record: Any) -> dict[str, str] | None:
         age = time.time() - float(record["time"])
         fields = {str(name): str(value) for name, value in record["fields"].items()}
-        # A clock that was set back makes a file from the future: it is old, too.
+        # If the clock was set back, the file is from the future; it counts as old too.
         return fields if 0 <= age <= _FRESH_SECONDS and fields.keys() == FIELDS.keys() else None
 
     return read_own_json(path, _MAX_LINE_BYTES, parse)
@@ -197,5 +203,5 @@ def _read_fields(path: "Path") -> dict[str, str] | None:
 def _write_fields(path: "Path", fields: dict[str, str]) -> None:
     from mpsbar.system.files import write_own_json
 
-    with suppress(OSError):  # the next one reads for itself
+    with suppress(OSError):  # the next call takes its own reading
         write_own_json(path, {"time": time.time(), "fields": fields})

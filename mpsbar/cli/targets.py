@@ -1,4 +1,4 @@
-"""Which processes a command means, by PID or by name, and what became of one of them."""
+"""Finds the processes that a command names by PID or name, and prints the outcome for one."""
 
 import argparse
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def parse_target(text: str) -> int | str:
-    """A PID, or else the name of a process."""
+    """Returns a PID, or else the name of a process."""
     if text.lstrip("+-").isdigit():
         return parse_pid(text)
     if not text.strip():
@@ -24,7 +24,7 @@ def parse_target(text: str) -> int | str:
 
 
 def find_pids(targets: "list[int | str]", snapshot: "Snapshot") -> list[int]:
-    """The PIDs, and those of all connected processes with one of the names, each once."""
+    """Returns the given PIDs and those of all connected processes with a given name, each once."""
     pids: dict[int, None] = {}
     for target in targets:
         found = [target] if isinstance(target, int) else _find_named(target, snapshot)
@@ -35,22 +35,22 @@ def find_pids(targets: "list[int | str]", snapshot: "Snapshot") -> list[int]:
 def _find_named(name: str, snapshot: "Snapshot") -> list[int]:
     from mpsbar.ui.text import wording
 
-    found = [
+    pids = [
         worker.pid for worker in snapshot.workers if is_called(name, *_names_of(worker, snapshot))
     ]
-    if not found:
-        names = sorted({snapshot.names.get(each.pid, each.name) for each in snapshot.workers})
+    if not pids:
+        names = sorted({snapshot.names.get(w.pid, w.name) for w in snapshot.workers})
         raise UserError(wording.no_such_name(name, names))
-    return found
+    return pids
 
 
 def _names_of(worker: "Worker", snapshot: "Snapshot") -> tuple[str, ...]:
-    """Its name as shown, maybe with a number, and without."""
+    """Returns its name as shown, maybe with a number, and its name without."""
     return snapshot.names.get(worker.pid, worker.name), worker.name
 
 
 def print_outcome(outcome: "Freed | Limited", sentence: str, snapshot: "Snapshot") -> None:
-    """What became of one process; on stderr, if there is no such process that is connected."""
+    """Prints the outcome for one process; to stderr if no such process is connected."""
     if outcome.state == "gone":
         print_stderr(f"{outcome.pid}: {_say_why_not_connected(outcome.pid, snapshot)}")
         return
@@ -59,11 +59,11 @@ def print_outcome(outcome: "Freed | Limited", sentence: str, snapshot: "Snapshot
 
 
 def _say_why_not_connected(pid: int, snapshot: "Snapshot") -> str:
-    """Why a process can't be reached (none, another user's, not connected), and what helps."""
+    """Says why a process can't be reached (none, another user's, not connected), and what helps."""
     from mpsbar.system.ownership import find_owner
     from mpsbar.ui.text import wording
 
-    process = next((each for each in snapshot.processes or () if each.pid == pid), None)
+    process = next((p for p in snapshot.processes or () if p.pid == pid), None)
     if process is not None:
         return wording.unconnected(process)
     owner = find_owner(pid)

@@ -1,4 +1,4 @@
-"""mpsbar top: live in the terminal; where that is not possible, the output of status."""
+"""mpsbar top: runs the terminal UI; where that is not possible, it prints what status prints."""
 
 import argparse
 import gc
@@ -79,14 +79,14 @@ def _has_textual() -> bool:
 
 
 def how_installed() -> str:
-    """Which tool installed mpsbar, so that its command to add textual can be shown."""
+    """Returns the tool that installed mpsbar, so that its command to add textual can be shown."""
     prefix = Path(sys.prefix)
     tools = {"uv": "uv-receipt.toml", "pipx": "pipx_metadata.json"}
     return next((tool for tool, file in tools.items() if (prefix / file).exists()), "pip")
 
 
 def run_terminal(monitor: "Monitor", interval: float | None) -> int:
-    """Returns when the person quits."""
+    """Runs the terminal UI until the person quits."""
     from mpsbar.system.settings_file import read_settings
 
     # Without a handler warnings would be printed over the screen; mpsbar doctor shows what failed.
@@ -112,19 +112,22 @@ def run_terminal(monitor: "Monitor", interval: float | None) -> int:
 
 
 def import_asyncio() -> None:
-    """Import asyncio as on a Python without ssl, which it provides for: the screen makes no
-    connection, and OpenSSL takes 4 MB of memory and 30 ms. Before other threads import anything."""
+    """Imports asyncio as on a Python without ssl, which asyncio supports.
+
+    The screen makes no connection, and OpenSSL takes 4 MB and 30 ms. No other thread may import
+    anything meanwhile.
+    """
     if "asyncio" in sys.modules or "ssl" in sys.modules:
         return
-    sys.modules["ssl"] = None  # type: ignore[assignment]  # its import fails now
+    sys.modules["ssl"] = None  # type: ignore[assignment]  # makes its import fail
     try:
         importlib.import_module("asyncio")
     finally:
-        del sys.modules["ssl"]  # for whoever needs it later
+        del sys.modules["ssl"]  # other code may need it later
 
 
 def _import_app() -> "type[TerminalApp]":
-    """Import without garbage collection: its thousands of objects stay for good."""
+    """Imports the app without garbage collection: its thousands of objects stay for good."""
     gc.disable()
     try:
         from mpsbar.ui.terminal.app import TerminalApp
@@ -135,7 +138,7 @@ def _import_app() -> "type[TerminalApp]":
 
 
 def end(code: int) -> int:
-    """End without waiting for workers that have not answered: the shell's prompt comes at once."""
+    """Exits without waiting for workers that have not answered: the prompt appears at once."""
     if any(thread.name.startswith("mpsbar-action") for thread in threading.enumerate()):
         sys.stdout.flush()
         os._exit(code)

@@ -1,4 +1,4 @@
-"""mpsbar why: how runs ended, newest first, each with its evidence and what to do next."""
+"""mpsbar why: prints how runs ended, newest first, each with the evidence and what to do next."""
 
 import argparse
 import json
@@ -50,11 +50,11 @@ def run(options: argparse.Namespace) -> int:
     from mpsbar.history.retention import KEEP_DAYS
 
     problems: list[str] = []
-    found = choose(read_all_ends(time.time(), problems.append), options.which)
+    ends = choose(read_all_ends(time.time(), problems.append), options.which)
     for problem in problems:
         text = _("mpsbar: the history can't be read, so runs may be missing here: {problem}")
         print_stderr(text.format(problem=printable(problem)))
-    shown = found[: options.number]
+    shown = ends[: options.number]
     if options.json:
         print(json.dumps([build_json(end) for end in shown]))
         return 0 if shown else 1
@@ -63,14 +63,14 @@ def run(options: argparse.Namespace) -> int:
             print_stderr(_say_nothing(options.which, KEEP_DAYS))
         return 1
     print("\n\n".join(render(end) for end in shown))
-    if len(found) > len(shown):
-        more = len(found) - len(shown)
+    if len(ends) > len(shown):
+        more = len(ends) - len(shown)
         text = ngettext(
             "{n} more in the last {days} days: mpsbar why -n {all}",
             "{n} more in the last {days} days: mpsbar why -n {all}",
             more,
         )
-        print("\n" + text.format(n=more, days=KEEP_DAYS, all=len(found)))
+        print("\n" + text.format(n=more, days=KEEP_DAYS, all=len(ends)))
     return 0
 
 

@@ -24,7 +24,7 @@ class EndInWords:
     ended: float | None
     ran: float | None
     peak: int | None
-    sureness: str | None  # None: its mpsbar does not tell
+    certainty: str | None  # None: its mpsbar does not tell
     evidence: tuple[str, ...]
     next_steps: tuple[str, ...]
     fallbacks: Fallbacks | None = None  # what ran on the CPU; None: nothing is known of any

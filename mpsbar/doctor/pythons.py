@@ -23,7 +23,7 @@ from mpsbar.system.installed_pythons import (
     list_active,
 )
 from mpsbar.system.paths import is_in_app
-from mpsbar.system.waiting import each_when_done
+from mpsbar.system.waiting import as_completed
 
 MAX_PYTHONS = 8
 # Each imports torch: more at once would only make a small machine swap.
@@ -76,7 +76,7 @@ def inspect_pythons(
             if on_progress is not None:
                 on_progress(0, len(pythons))
             futures = [pool.submit(inspect_python, python, stop=stop) for python in pythons]
-            for done, _ in enumerate(each_when_done(futures), 1):
+            for done, _ in enumerate(as_completed(futures), 1):
                 if on_progress is not None:
                     on_progress(done, len(futures))
         except BaseException:

@@ -1,1 +1,1 @@
-"""More than one Mac: metrics for Prometheus, and other hosts over ssh."""
+"""Monitors several computers: metrics for Prometheus, and other hosts over ssh."""

@@ -1,4 +1,4 @@
-"""Who may read the metrics: the address to listen at, TLS, and a password or token."""
+"""Decides who may read the metrics: protection of the address, TLS, a password or token."""
 
 import base64
 import hmac
@@ -15,7 +15,7 @@ _LONGEST_SECRET = 4096
 
 
 def require_protection(address: Address, has_tls: bool, is_insecure: bool) -> None:
-    """An address that other computers can reach requires TLS, or --insecure."""
+    """Raises UserError if other computers can reach the address without TLS or --insecure."""
     if not address.is_loopback and not has_tls and not is_insecure:
         raise UserError(
             _(
@@ -49,10 +49,10 @@ def make_tls(cert: str, key: str | None, client_ca: str | None) -> ssl.SSLContex
 
 
 class HttpAuth:
-    """Checks whether a request's Authorization header is the one that was agreed on."""
+    """Checks a request's Authorization header against the secret."""
 
     def __init__(self, scheme: str, secret: bytes) -> None:
-        self.scheme = scheme  # its name in the answer to a request without it
+        self.scheme = scheme  # named in the answer to a request without it
         sent = secret if scheme == "Bearer" else base64.b64encode(secret)
         self._expected = scheme.encode() + b" " + sent
 
@@ -79,7 +79,7 @@ def read_guard(token_file: str | None, password_file: str | None) -> HttpAuth | 
 
 
 def _read_secret(path: str) -> bytes:
-    """One line of a file that nobody else can read."""
+    """Reads a secret: one line of a file that no other user can read."""
     try:
         mode = Path(path).stat().st_mode
         secret = read_bytes(Path(path), _LONGEST_SECRET).strip()

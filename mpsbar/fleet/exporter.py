@@ -19,7 +19,7 @@ from mpsbar.fleet.metrics import Totals, build_metrics, gauge
 from mpsbar.language import _
 from mpsbar.system.files import replace_file
 
-# Ticks are at most an hour apart by the settings; beyond a few of them the readings are old.
+# Readings are old after this many missed ticks. By the settings ticks are at most an hour apart.
 _MISSED_TICKS = 5
 _SHORTEST_AGE = 60.0
 
@@ -35,18 +35,18 @@ class TickingMonitor(Protocol):
     def pause(self) -> float: ...
 
 
-class NoReading(Exception):
-    """There is nothing to show: not yet, or no longer. The text is a sentence for people."""
+class NoReadingError(Exception):
+    """There is no reading yet, or it is too old. The text is a sentence for people."""
 
 
 class Exporter:
-    """A collector of prometheus_client over `monitor.latest`; `follow` it at least every tick."""
+    """A collector of prometheus_client over `monitor.latest`; call `follow` at least every tick."""
 
     def __init__(self, monitor: TickingMonitor) -> None:
         self._monitor = monitor
         self._totals = Totals()
-        # What happened before is not counted: a service that is turned off and on again would raise
-        # an alert for an end a second time.
+        # Earlier events are not counted: a service that is turned off and on again would make
+        # Prometheus raise an alert for the same end twice.
         self._totals.skip(monitor.latest)
         self._lock = threading.Lock()
         self._ticks = 0
@@ -57,7 +57,7 @@ class Exporter:
         self.registry.register(self)
 
     def follow(self) -> None:
-        """Count what happened, also between two scrapes. From any thread: server and file do."""
+        """Counts new events, also between two scrapes. Any thread may call it."""
         with self._lock:
             if self._monitor.ticks != self._ticks:
                 self._ticks = self._monitor.ticks
@@ -65,12 +65,12 @@ class Exporter:
                 self._totals.add(self._monitor.latest)
 
     def render(self) -> bytes:
-        """The text format, as a file has it."""
+        """Returns the metrics in the text format of files."""
         self._check()
         return generate_latest(self.registry)
 
     def render_for(self, accept: str) -> tuple[bytes, str]:
-        """The page and its type, in the format that the scraper understands."""
+        """Returns the page and its content type, in a format that the scraper accepts."""
         self._check()
         began = time.perf_counter()
         encode, content_type = choose_encoder(accept)
@@ -80,7 +80,7 @@ class Exporter:
         return page, content_type
 
     def collect(self) -> Iterator[Metric]:
-        """Called by prometheus_client for each page."""
+        """Yields all metrics; prometheus_client calls it for each page."""
         build = {"version": __version__, "python": platform.python_version()}
         yield InfoMetricFamily("mpsbar_build", "This mpsbar.", value=build)
         yield from build_metrics(self._monitor.latest, self._totals)
@@ -107,17 +107,18 @@ class Exporter:
 
     def _check(self) -> None:
         if not self._monitor.ticks:
-            raise NoReading("mpsbar has not read this computer yet.")
+            raise NoReadingError("mpsbar has not read this computer yet.")
         oldest = max(_SHORTEST_AGE, _MISSED_TICKS * self._monitor.pause)
         age = time.monotonic() - self._ticked
         if self._ticks and age > oldest:
-            raise NoReading(f"mpsbar last read this computer {age:.0f} seconds ago.")
+            raise NoReadingError(f"mpsbar last read this computer {age:.0f} seconds ago.")
 
 
 class TextFile:
-    """The metrics as a file for node_exporter's textfile collector, without a port of ours.
+    """Writes the metrics to a file for node_exporter's textfile collector, without a port of ours.
 
-    Written whole each time, and removed at the end: old values would be served for ever.
+    The file is replaced as a whole, and removed at the end, or its last values would be served
+    forever.
     """
 
     def __init__(self, exporter: Exporter, path: str) -> None:
@@ -130,13 +131,13 @@ class TextFile:
             raise UserError(_("{path} is not a folder").format(path=self._path.parent))
 
     def write(self) -> None:
-        """UserError if it cannot be written."""
+        """Raises UserError if the file can't be written."""
         try:
             page = self._exporter.render()
-        except NoReading:
+        except NoReadingError:
             return
         try:
-            # node_exporter runs as another user. A link at its place is replaced, not followed.
+            # Readable by all: node_exporter runs as another user. A link is replaced, not followed.
             replace_file(self._path, page, mode=0o644, follow_links=False)
         except OSError as problem:
             reason = reason_of(problem)

@@ -1,4 +1,4 @@
-"""Several hosts side by side: each has its own ssh and thread, so that none waits for another."""
+"""Asks several hosts at once: each has its own ssh and thread, so that none waits for another."""
 
 import contextlib
 import threading
@@ -10,38 +10,38 @@ from typing import TypeVar
 
 from mpsbar.core.errors import reason_of
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteStatus
-from mpsbar.fleet.parse_status import NotAStatus, NotFromMpsbar, parse_status
-from mpsbar.fleet.ssh import RemoteCommand, TooMuch, build_command
+from mpsbar.fleet.parse_status import NotFromMpsbarError, UnusableAnswerError, parse_status
+from mpsbar.fleet.ssh import LineTooLongError, RemoteCommand, build_command
 from mpsbar.language import _
 from mpsbar.system.waiting import wait_for_result
 
 _T = TypeVar("_T")
-# Between two attempts; doubled each time, until it answers again.
+# Seconds between two attempts; the pause doubles each time, until the host answers again.
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 60.0
-# Seconds without a line, beside three times the usual, after which a host gives no answer.
+# A host counts as silent after this many seconds without a line, plus three intervals.
 _LATE = 10.0
-# Of lines that are no answer: what a login script prints before it.
+# The most lines that a login script may print before the answer.
 _MAX_NOISE = 200
-# Exit codes: of ssh itself, of sh where there is no such command, of mpsbar for wrong arguments.
+# Exit codes: of ssh itself, of sh if there is no such command, of mpsbar for wrong arguments.
 _SSH_FAILED, _NO_MPSBAR, _WRONG_ARGUMENTS = 255, 127, 2
-# What it says, in English, about a command or an option that it does not know.
+# What an older mpsbar prints, in English, about a command or option that it lacks.
 _OLDER = (
     "unrecognized arguments", "invalid choice", "invalid int value", "unknown command",
     "there is no verb",  # of earlier versions
 )  # fmt: skip
-# How ssh ends where it is not allowed to ask (BatchMode).
+# What ssh prints if it would have to ask, but may not (BatchMode).
 _WANTS_PERSON = ("Host key verification failed", "Permission denied")
 
 
 class Host:
-    """Asks one host until it is closed; `reading` is replaced whole: any thread may read it."""
+    """Asks one host until it is closed. Any thread may read `reading`, which is replaced whole."""
 
     def __init__(self, host: str, command: list[str], again: float | None) -> None:
         self.reading = HostReading(host)
         self._command = command
         self._again = again is not None
-        # An ssh may go on without a word: its mpsbar hangs, or the computer swaps.
+        # An ssh may stay connected without output: its mpsbar hangs, or the computer swaps.
         self._longest = None if again is None else _LATE + 3 * again
         self._running: RemoteCommand | None = None
         self._closed = threading.Event()
@@ -74,19 +74,22 @@ class Host:
             self._closed.wait(pause)
 
     def _ask(self) -> HostProblem | None:
-        """Run the command to its end; return why it did not answer, or None."""
+        """Runs the command to its end. Returns why it did not answer, or None."""
         try:
             running = self._running = RemoteCommand(self._command)
         except OSError as problem:
             return HostProblem(reason_of(problem))
         try:
             # `close` may have come before there was an ssh to end.
-            return None if self._closed.is_set() else self._follow(running)
+            return None if self._closed.is_set() else self._read_statuses(running)
         finally:
             running.end()
 
-    def _follow(self, running: RemoteCommand) -> HostProblem | None:
-        """Take every line that is a status; what a login script prints may look like JSON too."""
+    def _read_statuses(self, running: RemoteCommand) -> HostProblem | None:
+        """Reads statuses until the output ends. Returns why there was no usable answer, or None.
+
+        Other lines are skipped: a login script may print something that looks like JSON.
+        """
         noise, has_answered = 0, False
         wrong: HostProblem | None = None
         try:
@@ -95,16 +98,16 @@ class Host:
                     self._note(status=parse_status(line), problem=None)
                     noise, has_answered, wrong = 0, True, None
                     continue
-                except NotFromMpsbar:
+                except NotFromMpsbarError:
                     pass
-                except NotAStatus as problem:
+                except UnusableAnswerError as problem:
                     wrong = HostProblem(str(problem))
                     self._note(problem=wrong)
                 noise += 1
                 if noise > _MAX_NOISE:
-                    return wrong or HostProblem(_("unexpected reply"))
-        except TooMuch:
-            return HostProblem(_("its answer is too long"))
+                    return wrong or HostProblem(_("unexpected output"))
+        except LineTooLongError:
+            return HostProblem(_("its output is too long"))
         if has_answered and not self._again:
             return None
         return wrong or explain_end(running)
@@ -112,7 +115,7 @@ class Host:
     def _note_silence(self) -> None:
         """Marks the reading as out of date; the next line that arrives clears this."""
         if self.reading.problem is None:
-            text = _("no reply within {seconds:g} seconds").format(seconds=self._longest)
+            text = _("silent for {seconds:g} seconds").format(seconds=self._longest)
             self._note(problem=HostProblem(text))
 
     def _note(
@@ -134,7 +137,7 @@ class Host:
 
 
 def explain_end(running: RemoteCommand) -> HostProblem:
-    """Say in one clause why the command ended without an answer."""
+    """Says in one clause why the command ended without an answer."""
     code, complaint = running.wait(), running.complaint
     if code == _NO_MPSBAR:
         return HostProblem(
@@ -157,7 +160,7 @@ def explain_end(running: RemoteCommand) -> HostProblem:
 
 
 class Hosts:
-    """All of them; `close` leaves no ssh behind."""
+    """Asks all hosts; `close` ends every ssh."""
 
     def __init__(
         self,
@@ -175,12 +178,12 @@ class Hosts:
         return [host.reading for host in self._hosts.values()]
 
     def restart(self, name: str, socket: Path | None) -> None:
-        """Ask this one anew at once, over the connection that is open there."""
+        """Asks this host again at once, over the open connection of this socket."""
         self._hosts[name].close()
         self._hosts[name] = self._start(name, socket)
 
     def wait(self, seconds: float) -> list[HostReading]:
-        """What there is after all have ended, or this time is over."""
+        """Returns the readings once all hosts have ended or `seconds` have passed."""
         deadline = time.monotonic() + seconds
         for host in self._hosts.values():
             host.wait(max(0.0, deadline - time.monotonic()))
@@ -199,9 +202,9 @@ class Hosts:
 def ask_hosts(
     commands: dict[str, list[str]], parse: Callable[[bytes], _T], seconds: float
 ) -> dict[str, _T | HostProblem]:
-    """Run a command on each host, all at once: what each answered, or why it did not."""
-    # At Ctrl-C, also while hosts are still being asked, every ssh is ended before the pool waits
-    # for its threads: each ssh has a session of its own and would go on.
+    """Runs a command on all hosts at once. Returns what each answered, or why it did not."""
+    # After Ctrl-C every ssh is ended before the pool waits for its threads: each ssh has a session
+    # of its own and would go on.
     with (
         ThreadPoolExecutor(max(len(commands), 1)) as pool,  # a slow host delays none of the others
         contextlib.closing(_Running()) as running,
@@ -214,7 +217,7 @@ def ask_hosts(
 
 
 class _Running:
-    """The commands that run now; after `close` none is started any more."""
+    """The commands that are running; after `close` no further one starts."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -237,7 +240,7 @@ class _Running:
 def _ask_host(
     command: list[str], parse: Callable[[bytes], _T], seconds: float, all_running: _Running
 ) -> _T | HostProblem:
-    """The first line that is an answer; that host's own checks hold."""
+    """Runs a command on one host and returns the first line that is an answer, parsed."""
     try:
         running = all_running.start(command)
     except OSError as problem:
@@ -259,18 +262,18 @@ def _ask_host(
         for line in running.read_lines():
             try:
                 return parse(line)
-            except NotFromMpsbar:
+            except NotFromMpsbarError:
                 pass
-            except NotAStatus as problem:
+            except UnusableAnswerError as problem:
                 wrong = HostProblem(str(problem))
             noise += 1
             if noise > _MAX_NOISE:
-                return wrong or HostProblem(_("unexpected reply"))
+                return wrong or HostProblem(_("unexpected output"))
         if is_late.is_set():
-            return HostProblem(_("no reply within {seconds:g} seconds").format(seconds=seconds))
+            return HostProblem(_("silent for {seconds:g} seconds").format(seconds=seconds))
         return wrong or explain_end(running)
-    except TooMuch:
-        return HostProblem(_("its answer is too long"))
+    except LineTooLongError:
+        return HostProblem(_("its output is too long"))
     finally:
         timer.cancel()
         running.end()

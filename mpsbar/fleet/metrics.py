@@ -1,7 +1,7 @@
-"""A snapshot as metrics for Prometheus: stable names, base units, few labels.
+"""Builds metrics for Prometheus from a snapshot: stable names, base units, few labels.
 
-What is unknown is left out, never 0. A process has its series while it is there; command lines,
-paths and users are in no label.
+Unknown values are left out, never 0. A process has series only while it exists; no label has a
+command line, a path or a user.
 """
 
 import re
@@ -24,13 +24,13 @@ from mpsbar.core.verdicts import EndCode
 
 Labels = tuple[str, ...]
 
-# An agent names its devices itself; another word than these would make a series of its own.
+# An agent names its devices itself; any other name would make a series of its own.
 _FRAMEWORKS = {framework.name for framework in FRAMEWORKS}
 _DEVICES = {allocator.name for allocator in ALLOCATORS}
 _WORKER_STATES = ("live", "busy")
 _LEVELS = {"ok": 0, "warning": 1, "critical": 2}
 _LONGEST_LABEL = 100
-# The words come from our own code; the cap only keeps a mistake there from filling Prometheus.
+# The words come from our own code; the cap keeps a mistake there from filling Prometheus.
 _MAX_WORDS = 50
 _DTYPE = re.compile(r"[a-z][a-z0-9_]{0,29}")
 
@@ -39,15 +39,13 @@ _PROCESS = ("pid", "name", "framework")
 
 
 class Totals:
-    """Counts frees, alerts and ends since the exporter started. One thread at a time adds, others
-    read.
+    """Counts frees, alerts and ends since the exporter started. One thread at a time may add.
 
-    The words that are known beforehand start at 0, because `rate()` cannot see the first event of
-    a series that begins with it.
+    Known words start at 0, because `rate()` misses the first event of a series that begins with it.
     """
 
     def __init__(self) -> None:
-        states = [each for each in get_args(FreeState) if each not in ("waiting", "cancelled")]
+        states = [state for state in get_args(FreeState) if state not in ("waiting", "cancelled")]
         self.frees = Counter(dict.fromkeys(states, 0))
         self.alerts = Counter(dict.fromkeys(ALERT_CAUSES, 0))
         self.ends = Counter(dict.fromkeys(get_args(EndCode), 0))
@@ -55,7 +53,7 @@ class Totals:
         self._last = 0  # the number of the last event that was counted
 
     def skip(self, snapshot: Snapshot) -> None:
-        """Counts none of what this snapshot tells of."""
+        """Marks this snapshot's events as counted."""
         self._last = max((event.number for event in snapshot.events), default=self._last)
 
     def add(self, snapshot: Snapshot) -> None:
@@ -77,7 +75,7 @@ def _count(counts: Counter[str], word: str) -> None:
 
 
 def build_metrics(snapshot: Snapshot, totals: Totals) -> Iterator[Metric]:
-    """All metrics of this computer; those of the exporter itself are not among them."""
+    """Yields all metrics of this computer, but not those of the exporter itself."""
     yield from _machine(snapshot.machine)
     yield from _workers(snapshot)
     yield from _processes(snapshot)
@@ -93,7 +91,7 @@ def gauge(
     labels: Labels = (),
     samples: Iterable[tuple[Labels, float | None]] = (),
 ) -> Metric:
-    """Each set of labels once: Prometheus refuses a whole page that repeats one."""
+    """Builds a gauge with each set of labels once: Prometheus refuses a page that repeats one."""
     family = GaugeMetricFamily(name, meaning, labels=labels)
     seen = set()
     for values, number in samples:
@@ -105,7 +103,7 @@ def gauge(
 
 
 def clean_label(text: str) -> str:
-    """One short line of valid UTF-8: an invalid character would make the whole page unreadable."""
+    """Returns a short line of valid UTF-8: one invalid character makes a whole page unreadable."""
     return printable(text, _LONGEST_LABEL)
 
 
@@ -149,7 +147,7 @@ def _workers(snapshot: Snapshot) -> Iterator[Metric]:
         ("pid", "name"),
         [((str(worker.pid), worker.name), int(worker.state == "live")) for worker in present],
     )
-    # A worker that does not answer repeats old counters: its present ones are not known.
+    # A worker that does not answer still has its old counters; its present ones are unknown.
     live = [(worker, _name_backends(worker)) for worker in present if worker.state == "live"]
     for counter in COUNTERS:
         yield gauge(
@@ -167,7 +165,7 @@ def _workers(snapshot: Snapshot) -> Iterator[Metric]:
 
 
 def _progress(workers: Iterable[Worker]) -> Iterator[Metric]:
-    """How far runs are; a worker that does not answer repeats an old value, so it has none."""
+    """Yields how far runs are; a worker that does not answer has only an old value, so none."""
     runs = [(w, w.progress) for w in workers if w.state == "live" and w.progress is not None]
     for name, field, meaning in (
         ("progress_ratio", "fraction", "How far the run is, 0 to 1."),
@@ -190,9 +188,9 @@ def _name_backends(worker: Worker) -> list[Labels]:
 
 
 def _processes(snapshot: Snapshot) -> Iterator[Metric]:
-    """Connected or not, as seen from the outside; nothing if processes could not be looked for."""
+    """Yields what is known of processes from the outside; nothing if they couldn't be listed."""
     names = snapshot.names
-    found = [
+    processes = [
         (
             (
                 str(process.pid),
@@ -210,7 +208,10 @@ def _processes(snapshot: Snapshot) -> Iterator[Metric]:
             f"Processes with {join_labels('or')} loaded.",
             ("connected",),
             [
-                ((word,), sum((process.pid in connected) is is_connected for _, process in found))
+                (
+                    (word,),
+                    sum((process.pid in connected) is is_connected for _, process in processes),
+                )
                 for word, is_connected in (("yes", True), ("no", False))
             ],
         )
@@ -218,7 +219,7 @@ def _processes(snapshot: Snapshot) -> Iterator[Metric]:
         "mpsbar_process_footprint_bytes",
         "What the system charges a process: footprint on macOS, resident memory on Linux.",
         _PROCESS,
-        [(labels, process.footprint) for labels, process in found],
+        [(labels, process.footprint) for labels, process in processes],
     )
     yield gauge(
         "mpsbar_process_gpu_ratio",
@@ -226,14 +227,14 @@ def _processes(snapshot: Snapshot) -> Iterator[Metric]:
         _PROCESS,
         [
             (labels, None if process.gpu_percent is None else process.gpu_percent / 100)
-            for labels, process in found
+            for labels, process in processes
         ],
     )
     yield gauge(
         "mpsbar_process_start_time_seconds",
         "When a process started, in seconds since the epoch.",
         _PROCESS,
-        [(labels, process.started) for labels, process in found],
+        [(labels, process.started) for labels, process in processes],
     )
 
 

@@ -1,12 +1,13 @@
-"""What another host's `mpsbar status --json` said, as our own objects. Pure; nothing is trusted."""
+"""Parses what mpsbar on another host printed as JSON. Pure; nothing in it is trusted."""
 
 import json
 from collections.abc import Callable
 from dataclasses import is_dataclass
+from functools import cache
 from types import NoneType
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from mpsbar.agent.secrets import mask
+from mpsbar.agent.secrets import mask, shorten_command
 from mpsbar.core.actions import Freed, FreeState
 from mpsbar.core.counters import SENT, Backend
 from mpsbar.core.fallbacks import parse_fallbacks
@@ -31,22 +32,22 @@ SCHEMA = 1
 _MAX_ROWS = 2000
 _MAX_REASONS = 3
 _MAX_TEXTS = 20
-_PERCENTAGES = ("utilization",)
+_MAX_FRAMEWORKS, _MAX_FRAMEWORK_NAME = 5, 20
 _Values = TypeVar("_Values")
 
 
-class NotAStatus(ValueError):
-    """The text is one clause that says why."""
+class UnusableAnswerError(ValueError):
+    """The answer can't be used; the text is one clause that says why."""
 
 
-class NotFromMpsbar(NotAStatus):
-    """It may be a line that a login script printed."""
+class NotFromMpsbarError(UnusableAnswerError):
+    """The line is no answer of mpsbar; a login script may have printed it."""
 
 
 def parse_status(line: bytes) -> RemoteStatus:
     answer = _parse_json(line)
     if not isinstance(answer.get("workers"), list):
-        raise NotAStatus(_("its answer is not a status"))
+        raise UnusableAnswerError(_("its output is not a status"))
     machine = parse_machine(answer.get("machine"))
     processes = answer.get("processes")
     found = None if processes is None else tuple(_each(processes, _parse_process))
@@ -69,26 +70,38 @@ def parse_machine(value: Any) -> Machine:
     return _parse_fields(Machine, value)
 
 
-def _parse_fields(kind: type[_Values], value: Any) -> _Values:
-    """Build a dataclass by its own fields and types, so that a new field is read without a change
-    here. What is missing or of another type stays at its default."""
-    sent, parsed = parse_object(value), {}
-    for name, wanted in get_type_hints(kind).items():
-        parsed[name] = _parse_typed(wanted, sent.get(name))
-        if name in _PERCENTAGES:
-            parsed[name] = _percent(sent.get(name))
-    return kind(**{name: each for name, each in parsed.items() if each is not None})
+def _parse_fields(kind: type[_Values], value: Any, **required: Any) -> _Values:
+    """Builds a dataclass by its own fields and types, so that a new field is read without a change
+    here. A field that is missing, empty or of another type gets its value from `required`, else its
+    default."""
+    sent, known = parse_object(value), {}
+    for name, wanted in _read_types(cast("Any", kind)).items():
+        if (given := sent.get(name)) is None:
+            continue
+        parse = _FIELD_PARSERS.get(name)
+        parsed = _parse_typed(wanted, given) if parse is None else parse(given)
+        if parsed is not None:
+            known[name] = parsed
+    missing = {name: usual for name, usual in required.items() if not known.get(name)}
+    return kind(**known | missing)
+
+
+@cache  # it takes as long as the rest
+def _read_types(kind: type[Any]) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _parse_typed(wanted: Any, value: Any) -> Any:
     """Returns None if the value is not of this type, or larger than any of our values."""
     arguments = get_args(wanted)
     if NoneType in arguments:
-        return _parse_typed(next(each for each in arguments if each is not NoneType), value)
+        return _parse_typed(next(kind for kind in arguments if kind is not NoneType), value)
     if get_origin(wanted) is Literal:
         return value if value in arguments else None
     if get_origin(wanted) is tuple:
         return _parse_tuple(arguments, value)
+    if get_origin(wanted) is dict:
+        return _parse_dict(arguments, value)
     if is_dataclass(wanted):
         return _parse_fields(cast("type[Any]", wanted), value)
     return _PARSERS[wanted](value)
@@ -105,19 +118,26 @@ def _parse_tuple(arguments: tuple[Any, ...], value: Any) -> tuple[Any, ...] | No
     return None if any(item is None for item in items) else tuple(items)
 
 
+def _parse_dict(arguments: tuple[Any, ...], value: Any) -> dict[Any, Any]:
+    """Returns the first few entries, without those of another type."""
+    given = list(parse_object(value).items())[:_MAX_TEXTS]
+    entries = (tuple(map(_parse_typed, arguments, entry)) for entry in given)
+    return {key: item for key, item in entries if key is not None and item is not None}
+
+
 def parse_freed(line: bytes) -> list[Freed]:
-    """The outcomes that `mpsbar free --json` printed."""
+    """Returns the outcomes that `mpsbar free --json` printed."""
     outcomes = _parse_json(line).get("freed")
     if not isinstance(outcomes, list):
-        raise NotAStatus(_("its answer does not say what was freed"))
+        raise UnusableAnswerError(_("its output does not say what was freed"))
     return list(_each(outcomes, _parse_outcome))
 
 
 def parse_ends(line: bytes) -> list[EndInWords]:
-    """The runs that `mpsbar why --json` printed, newest first."""
+    """Returns the runs that `mpsbar why --json` printed, newest first."""
     answer = _load(line)
     if not isinstance(answer, list) or not all(isinstance(end, dict) for end in answer):
-        raise NotFromMpsbar(_("its answer does not say how runs ended"))
+        raise NotFromMpsbarError(_("its output does not say how runs ended"))
     return list(_each(answer, _parse_end))
 
 
@@ -125,20 +145,20 @@ def _load(line: bytes) -> Any:
     try:
         return json.loads(line)
     except (ValueError, RecursionError):
-        raise NotFromMpsbar(_("its answer is not JSON")) from None
+        raise NotFromMpsbarError(_("its output is not JSON")) from None
 
 
 def _parse_json(line: bytes) -> dict[str, Any]:
     answer = _load(line)
     if not isinstance(answer, dict) or "schema" not in answer:
-        raise NotFromMpsbar(_("its answer is not a status"))
+        raise NotFromMpsbarError(_("its output is not a status"))
     if answer["schema"] != SCHEMA:
-        raise NotAStatus(_explain_schema(answer["schema"]))
+        raise UnusableAnswerError(_explain_schema(answer["schema"]))
     return answer
 
 
 def _explain_schema(schema: Any) -> str:
-    """Which of the two is the older one, and the command that helps."""
+    """Says which of the two is older, and the command that updates it."""
     text = _("its mpsbar is another version (schema {schema})")
     if isinstance(schema, int):
         text = _(
@@ -198,21 +218,8 @@ def _parse_backend(fields: dict[str, Any]) -> Backend:
 
 
 def _parse_process(fields: dict[str, Any]) -> Process:
-    frameworks = fields.get("frameworks")
-    named = (
-        [parse_text(name)[:20] for name in frameworks[:5]] if isinstance(frameworks, list) else []
-    )
-    return Process(
-        pid=fields["pid"],
-        started=parse_time(fields.get("started")) or 0.0,
-        name=_text(fields.get("name")) or f"process {fields['pid']}",
-        frameworks=tuple(named) or ("?",),
-        parent=parse_count(fields.get("parent")),
-        footprint=parse_count(fields.get("footprint")),
-        footprint_peak=parse_count(fields.get("footprint_peak")),
-        footprint_kind="rss" if fields.get("footprint_kind") == "rss" else "footprint",
-        gpu_percent=_percent(fields.get("gpu_percent")),
-    )
+    name = f"process {fields['pid']}"
+    return _parse_fields(Process, fields, started=0.0, name=name, frameworks=("?",))
 
 
 def _parse_end(fields: dict[str, Any]) -> EndInWords:
@@ -223,7 +230,7 @@ def _parse_end(fields: dict[str, Any]) -> EndInWords:
         ended=parse_time(fields.get("ended")),
         ran=parse_seconds(fields.get("ran")),
         peak=parse_count(fields.get("peak")),
-        sureness=_text(fields.get("sureness")),
+        certainty=_text(fields.get("certainty")),
         evidence=_texts(fields.get("evidence")),
         next_steps=_texts(fields.get("next_steps")),
         fallbacks=parse_fallbacks(parse_object(fields.get("verdict")).get("fallbacks")),
@@ -231,7 +238,7 @@ def _parse_end(fields: dict[str, Any]) -> EndInWords:
 
 
 def _texts(value: Any) -> tuple[str, ...]:
-    """The first few, without those that are no text."""
+    """Returns the first few texts, without values of another type."""
     given = value[:_MAX_TEXTS] if isinstance(value, list) else []
     return tuple(text for item in given if (text := _text(item)))
 
@@ -251,16 +258,34 @@ def _parse_outcome(fields: dict[str, Any]) -> Freed:
     )
 
 
+def _parse_frameworks(value: Any) -> tuple[str, ...]:
+    given = value[:_MAX_FRAMEWORKS] if isinstance(value, list) else []
+    return tuple(parse_text(name)[:_MAX_FRAMEWORK_NAME] for name in given)
+
+
+def _parse_command(value: Any) -> tuple[str, ...]:
+    """Parses a command and leaves out its options, as its own mpsbar should have done."""
+    return shorten_command(_texts(value))
+
+
 def _percent(value: Any) -> float | None:
     number = parse_seconds(value)
     return number if number is not None and number <= 100 else None
 
 
 def _text(value: Any) -> str | None:
-    """Its mpsbar may be older, or none at all: what looks like a password is not shown."""
+    """Parses a text and masks passwords in it: the sender may be an older mpsbar, or no mpsbar."""
     return mask(parse_text(value))[:200] if isinstance(value, str) else None
 
 
+# Fields whose type does not say everything.
+_FIELD_PARSERS: dict[str, Callable[[Any], Any]] = {
+    "started": parse_time,
+    "frameworks": _parse_frameworks,
+    "command": _parse_command,
+    "gpu_percent": _percent,
+    "utilization": _percent,
+}
 _PARSERS: dict[type, Callable[[Any], Any]] = {
     str: _text,
     int: parse_count,

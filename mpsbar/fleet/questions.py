@@ -1,8 +1,8 @@
 """Lets ssh ask a person for a password, a passphrase or whether a host's key is right.
 
-ssh itself asks, on the terminal, one host after another. The connection that is then open stays
-open in the background as ssh's own master (ControlMaster), and the commands that follow use it
-without a question. It ends with us, or by itself two minutes after its last use.
+ssh itself asks, on the terminal, one host after another. The connection then stays open in the
+background as ssh's own master (ControlMaster), and the following commands use it without a
+question. It ends when this command ends, or two minutes after its last use.
 """
 
 import contextlib
@@ -12,43 +12,41 @@ import tempfile
 from pathlib import Path
 
 from mpsbar.core.errors import UserError
-from mpsbar.fleet.ssh import find_ssh, split_options
+from mpsbar.fleet.ssh import COMMON_OPTIONS, find_ssh, split_options
 
 # Longer than the longest pause between two attempts (hosts.py).
 _PERSIST_SECONDS = 120
 _EXIT_SECONDS = 5.0
-# The path of a socket may have 103 bytes on a Mac, and ssh adds 17 while it makes it: a folder of
-# the user's own temporary place would be too long there.
-_PLACE = "/tmp"  # noqa: S108 - a folder of ours in it, which nobody else can enter
+# The path of a socket may have 103 bytes on a Mac, and ssh adds 17 while it creates it: the path of
+# the user's own temporary folder would be too long there.
+_PLACE = "/tmp"  # noqa: S108 - we make a folder in it that no other user can enter
 
 
 class Questions:
-    """The connections that were opened so; `close` ends them."""
+    """Opens connections for which ssh may ask a person; `close` ends them."""
 
     def __init__(self, options: str) -> None:
         self._options = options
         self._folder: Path | None = None
-        # Every connection that was tried: ssh may leave one open where the command has failed.
+        # Every connection that was tried: ssh may leave one open even if its command has failed.
         self._tried: list[tuple[str, Path]] = []
         self._sockets: dict[str, Path] = {}
 
     def ask(self, host: str) -> bool:
-        """Let ssh ask on the terminal; whether there is a connection to this host then."""
+        """Lets ssh ask on the terminal. Returns whether a connection to this host was opened."""
         path = self._make_folder() / str(len(self._tried))
         self._tried.append((host, path))
         done = subprocess.run(
             [
-                # Before the user's own: ssh takes the first value of an option. But of -S, which
-                # overrules ControlPath, it takes the last.
+                # These precede the user's options, because ssh takes the first value of an
+                # option. Of -S, which overrides ControlPath, it takes the last.
                 find_ssh(), "-oControlMaster=yes", f"-oControlPersist={_PERSIST_SECONDS}",
-                *split_options(self._options), "-S", str(path), "-T",
-                "-oConnectTimeout=10", "-oServerAliveInterval=15", "-oServerAliveCountMax=3",
-                "-oRemoteCommand=none", "-oClearAllForwardings=yes", "-oForwardAgent=no",
-                "-oForwardX11=no", "--", host, "true",
+                *split_options(self._options), "-S", str(path), *COMMON_OPTIONS,
+                "--", host, "true",
             ],
             check=False,
         )  # fmt: skip
-        # What `true` is there does not matter: 255 is ssh's own failure.
+        # The exit code of `true` there does not matter, but 255 is a failure of ssh itself.
         if done.returncode == 255 or not path.exists():
             self._end(host, path)
             return False

@@ -1,4 +1,4 @@
-"""The web server for Prometheus: one page, read-only, with limits on what a client may do."""
+"""Serves the metrics over HTTP: one read-only page, with limits on what a client may do."""
 
 import contextlib
 import errno
@@ -17,21 +17,21 @@ from typing import Any
 from mpsbar.core.addresses import Address
 from mpsbar.core.errors import UserError, reason_of
 from mpsbar.fleet.access import HttpAuth
-from mpsbar.fleet.exporter import Exporter, NoReading
+from mpsbar.fleet.exporter import Exporter, NoReadingError
 from mpsbar.language import _
 
 _log = logging.getLogger("mpsbar")
-# Prometheus has one connection at a time; a few more for people who look.
+# Prometheus has one connection at a time; the rest are for people.
 _MAX_CLIENTS = 16
 _READ_SECONDS = 10.0
-# Also for a client that sends one byte now and then.
+# The longest request, for a client that sends a byte now and then.
 _REQUEST_SECONDS = 30.0
 _FOLLOW_SECONDS = 0.5  # the shortest time between two ticks
 _INDEX = b"mpsbar exporter: the metrics are at /metrics\n"
 
 
 class MetricsServer(socketserver.ThreadingTCPServer):
-    """Binds at once, so that a bad address is known before anything else; `start` serves."""
+    """Binds at once, so that a wrong address is reported first; `start` serves."""
 
     daemon_threads = True
     block_on_close = False
@@ -67,15 +67,15 @@ class MetricsServer(socketserver.ThreadingTCPServer):
         self._thread.start()
 
     def stop(self) -> None:
-        if self._thread.is_alive():  # else it would wait for ever
+        if self._thread.is_alive():  # else shutdown() would wait forever
             self.shutdown()
         self.server_close()
 
     def service_actions(self) -> None:
-        """Twice a second, on the server's own thread."""
+        """Counts events and ends overdue connections, twice a second on the server's thread."""
         try:
             self.exporter.follow()
-        except Exception as error:  # noqa: BLE001 - the pages must go on
+        except Exception as error:  # noqa: BLE001 - it must go on serving
             _log.warning("counting events failed: %r", error)
         overdue = time.monotonic() - _REQUEST_SECONDS
         for client, since in list(self._since.items()):
@@ -96,7 +96,7 @@ class MetricsServer(socketserver.ThreadingTCPServer):
         if self._tls is None:
             super().finish_request(request, client_address)
             return
-        # The old socket object is left without a descriptor: from here on the new one counts.
+        # wrap_socket takes the descriptor, so from here on the new object counts.
         with self._tls.wrap_socket(
             request, server_side=True, do_handshake_on_connect=False
         ) as wrapped:
@@ -112,7 +112,7 @@ class MetricsServer(socketserver.ThreadingTCPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002
-        """Clients that disconnect or do not speak TLS are not worth a traceback."""
+        """Logs a client that disconnected or did not speak TLS, without a traceback on stderr."""
         _log.debug("a client of the exporter failed", exc_info=True)
 
 
@@ -126,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         guard = self.server.guard
         if self.server.is_loopback and not _is_local_name(self.headers.get("Host")):
-            # A web page can lead its own name to 127.0.0.1 and read what is there.
+            # A web page can point its own name at 127.0.0.1 and read what is there (DNS rebinding).
             self._send(HTTPStatus.FORBIDDEN, b"ask for localhost or 127.0.0.1\n")
         elif guard is not None and not guard.allows(self.headers.get("Authorization")):
             ask = {"WWW-Authenticate": f'{guard.scheme} realm="mpsbar"'}
@@ -149,11 +149,11 @@ class _Handler(BaseHTTPRequestHandler):
     def _send_metrics(self) -> None:
         try:
             page, content_type = self.server.exporter.render_for(self.headers.get("Accept", ""))
-        except NoReading as reason:
+        except NoReadingError as reason:
             text = f"{reason}\n".encode()
             self._send(HTTPStatus.SERVICE_UNAVAILABLE, text, {"Retry-After": "2"})
             return
-        except Exception as error:  # noqa: BLE001 - whatever the request made of it
+        except Exception as error:  # noqa: BLE001 - a request must not end it
             _log.warning("a page for Prometheus failed: %r", error)
             self._send(HTTPStatus.INTERNAL_SERVER_ERROR, b"internal error\n")
             return
@@ -177,11 +177,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """One line for each scrape would fill a service's log."""
+        """Logs nothing: one line per scrape would fill a service's log."""
 
 
 def _is_local_name(host: str | None) -> bool:
-    """What a Host header may say on loopback; a browser always sends one."""
+    """Returns whether a Host header names this computer; a browser always sends the header."""
     if host is None:
         return True
     name, _, port = host.strip().rpartition(":")
@@ -203,7 +203,7 @@ def _say_not_bound(address: Address, problem: OSError) -> str:
     if problem.errno == errno.EADDRNOTAVAIL:
         return _("{host} is not an address of this computer").format(host=address.host)
     if problem.errno == errno.EACCES:
-        return _("port {port} needs administrator rights: use 1024 or higher").format(
+        return _("port {port} requires administrator rights: use 1024 or higher").format(
             port=address.port
         )
     return _("couldn't listen on {address}: {problem}").format(

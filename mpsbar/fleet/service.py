@@ -1,6 +1,6 @@
-"""Serves metrics from inside another program, such as the menu bar app, as a setting says.
+"""Serves metrics from inside another program, such as the menu bar app, if a setting says so.
 
-The server is imported when it is first turned on: it takes 14 MB. `mpsbar doctor` asks here
+The server takes 14 MB, so it is imported when it is first turned on. `mpsbar doctor` checks here
 whether it answers.
 """
 
@@ -36,9 +36,9 @@ class MetricsService:
         self._wanted = OFF
 
     def serve(self, setting: str) -> None:
-        """Serve there, or no longer where it is "off"; `state` says what became of it.
+        """Serves at the address in `setting`, or stops if it is "off"; `state` has the result.
 
-        From any thread; what was already so is left alone.
+        Any thread may call it; without a change it does nothing.
         """
         with self._lock:
             if setting != self._wanted:
@@ -81,19 +81,19 @@ def find_service_problem(address: Address) -> str | None:
         answer = _ask(address)
     except OSError:
         return _(
-            "No metrics are served at {address}, the address in the setting export: "
+            "No metrics are served at {address}, the address in the export setting: "
             "the menu bar app serves them while it runs"
         ).format(address=address)
     if b"\r\nServer: mpsbar" in answer:
         return None
     return _(
-        "Another program answers at {address}, the address in the setting export: "
+        "Another program answers at {address}, the address in the export setting: "
         "choose another port (mpsbar config edit)"
     ).format(address=address)
 
 
 def _ask(address: Address) -> bytes:
-    """The beginning of what is answered there; a program that never ends it is not waited for."""
+    """Returns the beginning of the answer; a program that never ends it is not waited for."""
     deadline = time.monotonic() + _SECONDS
     answer = b""
     with socket.create_connection((address.host, address.port), timeout=_SECONDS) as connection:

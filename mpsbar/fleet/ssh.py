@@ -1,4 +1,4 @@
-"""Another host's mpsbar over the user's own ssh: the command, and one process that runs it."""
+"""Runs mpsbar on another host over the user's own ssh: builds the command, reads its output."""
 
 import contextlib
 import os
@@ -17,28 +17,29 @@ from mpsbar.core.errors import UserError
 from mpsbar.core.naming import printable
 from mpsbar.language import _
 
-# Places of a tool install and of the app: a shell that is not interactive may not know them.
+# Where a tool install and the app put mpsbar; the PATH of a non-interactive shell may lack them.
 _PLACES = "$HOME/.local/bin:/opt/homebrew/bin:/usr/local/bin"
 _APP = "/Applications/mpsbar.app/Contents/Resources/bin"
-# No question is ever asked here, no forwarding of the user's configuration is set up again, and a
+# For every connection: nothing that the user's configuration forwards is forwarded, and a
 # connection that has died is noticed within a minute.
-_OPTIONS = (
-    "-T", "-oBatchMode=yes", "-oConnectTimeout=10", "-oServerAliveInterval=15",
-    "-oServerAliveCountMax=3", "-oClearAllForwardings=yes", "-oForwardAgent=no",
-    "-oForwardX11=no", "-oRemoteCommand=none", "-oEscapeChar=none", "-oLogLevel=ERROR",
+COMMON_OPTIONS = (
+    "-T", "-oConnectTimeout=10", "-oServerAliveInterval=15", "-oServerAliveCountMax=3",
+    "-oRemoteCommand=none", "-oClearAllForwardings=yes", "-oForwardAgent=no", "-oForwardX11=no",
 )  # fmt: skip
+# For a command: ssh asks nothing, and prints nothing of its own but errors.
+_COMMAND_OPTIONS = ("-oBatchMode=yes", "-oEscapeChar=none", "-oLogLevel=ERROR")
 _CHUNK = 64 * 1024
-# It needs no file of its own: a Mac's shell allows 256, and many hosts take two each.
+# poll() needs no descriptor of its own: a shell on a Mac allows 256, and each host takes two.
 _Selector = getattr(selectors, "PollSelector", selectors.SelectSelector)
-# A thousand workers take about two of them.
+# 1,000 workers take about a third of it.
 MAX_LINE = 4 << 20
 _MAX_COMPLAINT = 4096
-# After each chunk: a host that floods is slowed down by TCP, not read at full speed.
+# The pause after each full chunk: TCP then slows down a host that sends without end.
 _CHUNK_SECONDS = 0.02
 
 
-class TooMuch(Exception):
-    """A host sent a line longer than any answer."""
+class LineTooLongError(Exception):
+    """A host sent a line that is longer than any answer."""
 
 
 def check_host(host: str) -> str:
@@ -55,7 +56,7 @@ def find_ssh() -> str:
 
 
 def split_options(options: str) -> list[str]:
-    """What the user gave for ssh, in words; UserError if it cannot be read as such."""
+    """Splits the user's options for ssh into words. Raises UserError if that is not possible."""
     try:
         return shlex.split(options)
     except ValueError as problem:
@@ -65,25 +66,27 @@ def split_options(options: str) -> list[str]:
 def build_command(
     host: str, arguments: Sequence[str], options: str = "", socket: Path | None = None
 ) -> list[str]:
-    """`arguments` are those of mpsbar there, `socket` that of an open connection to use (None: as
-    the user's ssh does); UserError if there is no ssh, or no such host."""
-    # Its answer is JSON, and what it complains about is looked at here: in English, whatever is
-    # spoken there.
+    """Builds the ssh command that runs mpsbar with `arguments` on the host.
+
+    `socket` is that of an open connection to use; None: ssh connects as the user has configured it.
+    Raises UserError if there is no ssh or the host's name is wrong.
+    """
+    # Its errors are searched for known texts here, so it must print them in English.
     variables = f'PATH="$PATH:{_PLACES}:{_APP}"; MPSBAR_LANG=en; export PATH MPSBAR_LANG'
     script = f"{variables}; exec mpsbar {shlex.join(arguments)}"
-    # Whatever the login shell is, it is asked to run sh. ssh takes the first value of an option, so
-    # the user's own come before ours; of -S it takes the last.
+    # The login shell may be any, so it only runs sh. ssh takes the first value of an option, so the
+    # user's own options precede ours; of -S it takes the last.
     own = split_options(options)
     if socket is not None:
         own = ["-oControlMaster=no", *own, "-S", str(socket)]
     return [
-        find_ssh(), *own, *_OPTIONS, "--", check_host(host),
+        find_ssh(), *own, *COMMON_OPTIONS, *_COMMAND_OPTIONS, "--", check_host(host),
         f"sh -c {shlex.quote(script)}",
     ]  # fmt: skip
 
 
 class RemoteCommand:
-    """One ssh process; its output is read in bounded lines, its complaints are kept short."""
+    """One ssh process. Its lines have a maximum length; of stderr only the end is kept."""
 
     def __init__(self, command: list[str]) -> None:
         self._process = subprocess.Popen(
@@ -91,7 +94,8 @@ class RemoteCommand:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for us; a ProxyCommand ends with it
+            # Ctrl-C does not reach ssh, and a ProxyCommand ends with it.
+            start_new_session=True,
         )
         self._complaint = bytearray()
         self._listener = threading.Thread(target=self._listen, name="mpsbar-ssh", daemon=True)
@@ -100,8 +104,10 @@ class RemoteCommand:
     def read_lines(
         self, longest: float | None = None, on_silence: Callable[[], None] = lambda: None
     ) -> Iterator[bytes]:
-        """Yield lines until the end; TooMuch if one is too long. `on_silence` is called where
-        nothing came for `longest` seconds; None: that is never looked at."""
+        """Yields lines until the end. Raises LineTooLongError if one is too long.
+
+        `on_silence` is called if nothing came for `longest` seconds; None: never.
+        """
         assert self._process.stdout is not None
         pending = bytearray()
         ready = _Selector()
@@ -118,7 +124,7 @@ class RemoteCommand:
             yield from (bytes(line) for line in lines)
             pending = rest
             if len(pending) > MAX_LINE:
-                raise TooMuch
+                raise LineTooLongError
             if len(chunk) == _CHUNK:
                 time.sleep(_CHUNK_SECONDS)
         if pending:
@@ -134,13 +140,13 @@ class RemoteCommand:
 
     @property
     def complaint(self) -> str:
-        """The last line it wrote to stderr, safe to show."""
+        """The last line of stderr, safe to show."""
         lines = bytes(self._complaint).decode("utf-8", "replace").split("\n")
         written = [line.strip() for line in lines if line.strip()]
         return printable(written[-1], 200) if written else ""
 
     def end(self) -> None:
-        """End it with what it started, such as a ProxyCommand."""
+        """Ends ssh and what it started, such as a ProxyCommand."""
         if self._process.poll() is not None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -22,7 +22,7 @@ def wait_for_result(future: "Future[_T]") -> _T:
     return future.result()
 
 
-def each_when_done(futures: "Iterable[Future[_T]]") -> "Iterator[Future[_T]]":
+def as_completed(futures: "Iterable[Future[_T]]") -> "Iterator[Future[_T]]":
     """Like `as_completed(futures)`."""
     waiting = set(futures)
     while waiting:

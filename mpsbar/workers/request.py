@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from mpsbar.agent import protocol, user_folders
+from mpsbar.agent.conventions import ASK_SECONDS
 from mpsbar.core.actions import Freed, Limited, Tensors
 from mpsbar.core.errors import reason_of
 from mpsbar.language import _
@@ -23,8 +24,6 @@ from mpsbar.workers.parse import (
     parse_worker,
 )
 
-# The agent itself gives up waiting after 5 s; a release that runs is answered when it ends.
-ASK_SECONDS = 30.0
 _AGAIN_SECONDS = 0.05
 # An agent stops at the start of its process's exit, which may take this long.
 ENDING_SECONDS = 1.0

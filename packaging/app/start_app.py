@@ -25,7 +25,7 @@ def restore_environment() -> None:
 
 
 def drop_process_number() -> None:
-    """macOS starts a downloaded app the first time with -psn_0_12345, which is no verb of ours."""
+    """macOS starts a downloaded app the first time with -psn_0_12345, no command of ours."""
     sys.argv[1:] = [word for word in sys.argv[1:] if not word.startswith("-psn_")]
 
 

@@ -99,12 +99,12 @@ def test_wrong_arguments_are_one_line(mpsbar, arguments):
     assert f"(see mpsbar {arguments[0]} --help)" in done.stderr
 
 
-@pytest.mark.parametrize("verb", ["config", "login"])
-def test_help_has_examples(mpsbar, verb):
-    done = mpsbar(verb, "--help")
+@pytest.mark.parametrize("command", ["config", "login"])
+def test_help_has_examples(mpsbar, command):
+    done = mpsbar(command, "--help")
     assert done.returncode == 0
     assert "examples:\n" in done.stdout
-    assert f"mpsbar {verb} " in done.stdout.split("examples:")[1]
+    assert f"mpsbar {command} " in done.stdout.split("examples:")[1]
 
 
 def test_edit_opens_the_file_in_the_editor_and_validates_it(mpsbar, file, tmp_path):

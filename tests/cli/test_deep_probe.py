@@ -42,8 +42,8 @@ def mpsbar(env):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--only", "mm"), "--only is for --deep"), (("--csv",), "--csv is for --deep"),
-        (("--restart",), "--restart is for --deep"),
+        (("--only", "mm"), "--only requires --deep"), (("--csv",), "--csv requires --deep"),
+        (("--restart",), "--restart requires --deep"),
         (("--deep", "--csv", "--json"), "either --json or --csv, not both"),
     ],
 )  # fmt: skip
@@ -82,7 +82,7 @@ def test_json_and_csv_and_what_changed(mpsbar, tmp_path):
 def test_a_pattern_that_fits_nothing(mpsbar):
     done = mpsbar("--deep", "--only", "no_such_operation", "--device", "cpu")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "no operation of torch matches 'no_such_operation'" in done.stderr
+    assert "no torch operation matches 'no_such_operation'" in done.stderr
 
 
 def test_a_file_of_the_quick_probe_is_no_deep_one(mpsbar, tmp_path):

@@ -46,7 +46,7 @@ def test_the_whole_round(mpsbar, venv, workers):
     )
     assert done.stdout == (
         f"{venv}: enabled, agent {__version__} answered. "
-        "Processes that import PyTorch or MLX are shown from their next start.\n"
+        "Processes that import PyTorch or MLX are shown the next time they start.\n"
     )
     again = mpsbar("enable", "--python", python)
     assert again.stdout == f"{venv}: already enabled (agent {__version__})\n"

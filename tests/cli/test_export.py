@@ -67,7 +67,7 @@ def test_the_settings_token_is_asked_for(workers, tmp_path):
         (["--listen", "127.0.0.1:x"], 1, "mpsbar: 'x' is not a port: it must be from 0 to 65535\n"),
         (["--textfile", "metrics.txt"], 1, "mpsbar: metrics.txt must end in .prom: node_exporter reads no other files\n"),
         (["--tls-cert", "/nothing.pem"], 1, "mpsbar: couldn't read /nothing.pem: No such file or directory\n"),
-        (["--tls-key", "k"], 2, "mpsbar export: --tls-key and --tls-client-ca need --tls-cert (see mpsbar export --help)\n"),
+        (["--tls-key", "k"], 2, "mpsbar export: --tls-key and --tls-client-ca require --tls-cert (see mpsbar export --help)\n"),
         (["--textfile", "a.prom", "--insecure"], 2, "mpsbar export: --textfile alone opens no port: name one with --listen (see mpsbar export --help)\n"),
     ],
 )  # fmt: skip

@@ -18,7 +18,7 @@ def test_one_process_is_followed_until_it_ends(workers, mpsbar):
         worker.end()
         rest = process.stdout.read()
         assert process.wait(TIMEOUT) == 0
-    assert first[0] == f"worker0.py ({worker.pid}), until it ends or Ctrl-C\n"
+    assert first[0] == f"worker0.py ({worker.pid}), until it ends or you press Ctrl-C\n"
     assert first[1].startswith("TIME")
     # Another head where a value that has come makes a column wider.
     assert all(re.match(r"(\d\d:\d\d:\d\d|TIME    )  ", line) for line in first[2:])

@@ -12,7 +12,7 @@ import pytest
 from worker_kit import ROOT
 
 from mpsbar import __version__
-from mpsbar.cli.main import VERBS, build_parser
+from mpsbar.cli.main import COMMANDS, build_parser
 from mpsbar.ui.text.cells import width
 
 
@@ -44,19 +44,19 @@ def test_bad_arguments_are_one_clear_line_and_exit_2(mpsbar, arguments, line):
 
 EVERY_HELP = """
 import contextlib, io, json
-from mpsbar.cli.main import VERBS, run
+from mpsbar.cli.main import COMMANDS, run
 found = {}
-for verb in VERBS:
+for command in COMMANDS:
     with contextlib.redirect_stdout(io.StringIO()) as out:
-        try: code = run([verb, "--help"])
+        try: code = run([command, "--help"])
         except SystemExit as end: code = end.code
-    found[verb] = (code, out.getvalue())
+    found[command] = (code, out.getvalue())
 print(json.dumps(found))
 """
 
 
 def read_every_help(**extra):
-    """The exit code and the help of each verb, by one Python."""
+    """The exit code and the help of each command, by one Python."""
     env = os.environ | {"COLUMNS": "80", "PYTHONUTF8": "1"} | extra
     done = subprocess.run(
         [sys.executable, "-c", EVERY_HELP], env=env, capture_output=True, text=True, cwd=ROOT
@@ -75,27 +75,29 @@ def korean_helps():
     return read_every_help(MPSBAR_LANG="ko")
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_has_help_with_examples_that_it_accepts(helps, verb):
-    code, text = helps[verb]
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_examples_that_it_accepts(helps, command):
+    code, text = helps[command]
     assert code == 0
-    assert text.startswith(f"usage: mpsbar {verb} [-h]")
+    assert text.startswith(f"usage: mpsbar {command} [-h]")
     assert max(map(len, text.splitlines())) < 80
-    examples = import_module(f"mpsbar.cli.{verb}").EXAMPLES
+    examples = import_module(f"mpsbar.cli.{command}").EXAMPLES
     assert [line.strip() for line in text.splitlines()[-len(examples) :]] == list(examples)
     for example in examples:
-        if example.startswith(f"mpsbar {verb}"):
+        if example.startswith(f"mpsbar {command}"):
             arguments = shlex.split(re.split("[|>&]", example)[0])[1:]
-            assert build_parser(arguments).parse_args(arguments).verb == verb
+            assert build_parser(arguments).parse_args(arguments).command == command
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_help_fits_the_window_in_korean_too(korean_helps, verb):
-    lines = korean_helps[verb][1].splitlines()
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_fits_the_window_in_korean_too(korean_helps, command):
+    lines = korean_helps[command][1].splitlines()
     assert lines[0].startswith("사용법: mpsbar")
     assert max(map(width, lines)) < 80
     usage = lines[1 : lines.index("")]
-    assert {len(line) - len(line.lstrip()) for line in usage} <= {width(f"사용법: mpsbar {verb} ")}
+    assert {len(line) - len(line.lstrip()) for line in usage} <= {
+        width(f"사용법: mpsbar {command} ")
+    }
 
 
 def test_help_and_version_in_their_other_forms(mpsbar):
@@ -104,7 +106,7 @@ def test_help_and_version_in_their_other_forms(mpsbar):
     assert mpsbar("-V").stdout == mpsbar("--version").stdout == f"mpsbar {__version__}\n"
 
 
-def test_help_lists_every_verb_and_imports_none(workers):
+def test_help_lists_every_command_and_imports_none(workers):
     code = (
         "import atexit, sys\nfrom mpsbar.cli.main import run\n"
         "atexit.register(lambda: print(*sorted(m for m in sys.modules if m.startswith('mpsbar.'))))\n"
@@ -115,31 +117,31 @@ def test_help_lists_every_verb_and_imports_none(workers):
     )
     *shown, imported = done.stdout.splitlines()
     listed = [line[9:].split()[0] for line in shown if re.match("[A-Z ][a-z ]{8}[a-z]+  ", line)]
-    assert listed == list(VERBS)
+    assert listed == list(COMMANDS)
     assert len(shown) < 24  # a screen
     assert max(map(len, shown)) <= 80
     assert not re.search(r"mpsbar\.(monitor|system|workers|ui|dtypes|history)\b", imported)
 
 
-def test_help_of_a_verb_imports_no_feature(workers):
-    """Help is answered at once: a verb's feature is imported only when the verb runs."""
+def test_help_of_a_command_imports_no_feature(workers):
+    """Help is answered at once: a command's feature is imported only when the command runs."""
     code = (
-        "import sys\nfrom mpsbar.cli.main import VERBS, run\n"
-        "for verb in VERBS:\n"
-        "    try: run([verb, '--help'])\n"
+        "import sys\nfrom mpsbar.cli.main import COMMANDS, run\n"
+        "for command in COMMANDS:\n"
+        "    try: run([command, '--help'])\n"
         "    except SystemExit: pass\n"
-        "    print('imported', verb, *sorted({m.split('.')[1] for m in sys.modules if m.startswith('mpsbar.')}))\n"
+        "    print('imported', command, *sorted({m.split('.')[1] for m in sys.modules if m.startswith('mpsbar.')}))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], env=workers.env(), capture_output=True, text=True, cwd=ROOT
     )
     lines = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("imported")]
-    assert [verb for verb, *_ in lines] == list(VERBS)
-    for verb, *folders in lines:
-        assert set(folders) <= {"agent", "cli", "core", "language"}, verb
+    assert [command for command, *_ in lines] == list(COMMANDS)
+    for command, *folders in lines:
+        assert set(folders) <= {"agent", "cli", "core", "language"}, command
 
 
-def test_every_file_of_the_folder_is_a_verb_or_shared():
+def test_every_file_of_the_folder_is_a_command_or_shared():
     files = {path.stem for path in (ROOT / "mpsbar/cli").glob("*.py")}
     shared = {
         "__init__",
@@ -156,7 +158,7 @@ def test_every_file_of_the_folder_is_a_verb_or_shared():
         "deep_probe",
         "python_choice",
     }
-    assert files - set(VERBS) == shared
+    assert files - set(COMMANDS) == shared
 
 
 def test_no_traceback_reaches_a_user(mpsbar, workers, tmp_path):
@@ -174,7 +176,7 @@ def test_no_traceback_reaches_a_user(mpsbar, workers, tmp_path):
     assert "Traceback" in shown.stderr
 
 
-def test_a_verb_that_cannot_be_imported_is_one_line(mpsbar, tmp_path):
+def test_a_command_that_cannot_be_imported_is_one_line(mpsbar, tmp_path):
     (tmp_path / "sitecustomize.py").write_text("import sys; sys.modules['mpsbar.monitor'] = None\n")
     done = mpsbar("status", PYTHONPATH=f"{tmp_path}{os.pathsep}{ROOT}")
     assert (done.returncode, done.stdout) == (1, "")

@@ -23,8 +23,8 @@ from mpsbar.cli import on_hosts
 pytestmark = pytest.mark.usefixtures("workers")
 
 
-def ask(workers, hosts, verb, *arguments):
-    with run_mpsbar(workers, verb, "--ssh", hosts.options, *arguments) as process:
+def ask(workers, hosts, command, *arguments):
+    with run_mpsbar(workers, command, "--ssh", hosts.options, *arguments) as process:
         out, err = process.communicate(timeout=TIMEOUT)
         return process.returncode, out, err
 
@@ -97,8 +97,8 @@ def test_bad_hosts_are_a_line_each_and_delay_nobody(workers, ssh_hosts):
     older, newer = "older than this one (schema 0); there", "newer than this one (schema 99); here"
     assert lines["old"] == f"no answer (its mpsbar is {older}: {update})"
     assert lines["new"] == f"no answer (its mpsbar is {newer}: {update})"
-    assert lines["floods"] == "no answer (its answer is too long)"
-    assert lines["lines"] == "no answer (unexpected reply)"
+    assert lines["floods"] == "no answer (its output is too long)"
+    assert lines["lines"] == "no answer (unexpected output)"
     assert lines["fails"] == "no answer (mpsbar: no�[2J settings)"
     assert lines["good"].startswith("Apple M1")
 
@@ -115,7 +115,7 @@ parser.parse_args()
 
 
 def test_a_host_whose_mpsbar_refuses_what_it_is_asked(workers, ssh_hosts, tmp_path):
-    """Every verb says that it is older, and the command that helps."""
+    """Every command says that it is older, and the command that helps."""
     old = tmp_path / "old.py"
     old.write_text(OLD_MPSBAR)
     ssh_hosts.add("old", f'exec {sys.executable} {old} "$@"')
@@ -123,8 +123,8 @@ def test_a_host_whose_mpsbar_refuses_what_it_is_asked(workers, ssh_hosts, tmp_pa
         "its mpsbar is older and can't do this: uv tool install --reinstall '.[terminal]' in a"
         " newer checkout of mpsbar"
     )
-    for verb in (("free", "--all"), ("why",)):
-        code, out, err = ask(workers, ssh_hosts, *verb, "--host", "old")
+    for command in (("free", "--all"), ("why",)):
+        code, out, err = ask(workers, ssh_hosts, *command, "--host", "old")
         assert (code, out, err) == (1, f"old: no answer ({text})\n", "")
     watch = ("--ssh", ssh_hosts.options, "--host", "old", "--watch", "0.5", "--json")
     with run_mpsbar(workers, "status", *watch) as process:
@@ -205,7 +205,7 @@ WHY_LINE = json.dumps(
     [
         {
             "pid": 77, "name": "train\x1b[2J.py", "ended": 1e9, "ran": 60.0, "peak": 2 << 30,
-            "sentence": "train.py ran out of memory", "sureness": "certain", "evidence": ["its last words"],
+            "sentence": "train.py ran out of memory", "certainty": "certain", "evidence": ["its last words"],
             "next_steps": ["use a smaller batch"],
             "verdict": {
                 "fallbacks": {
@@ -332,10 +332,10 @@ def test_hosts_and_groups_of_the_settings(workers, ssh_hosts):
     assert 'write hosts = ["mac1", "mac2"]' in err
 
 
-@pytest.mark.parametrize("verb", [("why",), ("free", "--all")])
-def test_ctrl_c_leaves_no_ssh(workers, ssh_hosts, verb):
+@pytest.mark.parametrize("command", [("why",), ("free", "--all")])
+def test_ctrl_c_leaves_no_ssh(workers, ssh_hosts, command):
     ssh_hosts.add("slow", "sleep 1000")
-    with run_mpsbar(workers, *verb, "--ssh", ssh_hosts.options, "--host", "slow") as process:
+    with run_mpsbar(workers, *command, "--ssh", ssh_hosts.options, "--host", "slow") as process:
         children = wait_for(lambda: psutil.Process(process.pid).children(), "ssh")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=TIMEOUT)
@@ -369,7 +369,7 @@ def test_what_a_login_script_prints_is_no_answer(workers, ssh_hosts):
     assert err == ""
     assert "chatty: mpsbar knows of no run that ended" in out
     assert "only: no answer (mpsbar: broken)" in out
-    assert "endless: no answer (unexpected reply)" in out
+    assert "endless: no answer (unexpected output)" in out
 
 
 @pytest.mark.parametrize("watch", [(), ("--watch", "0.2")])

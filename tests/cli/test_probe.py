@@ -39,14 +39,14 @@ def env(workers):
 
 @pytest.fixture
 def mpsbar(env, tmp_path):
-    def run(*arguments, verb="probe", **options):
+    def run(*arguments, command="probe", **options):
         extra = options.pop("extra", {})
-        if verb == "probe":
+        if command == "probe":
             extra = {"PYTHONPATH": add_small_speeds(tmp_path / "small speeds")} | extra
             if "SOFTMPS" in extra:
                 # Its import takes seconds, and Metal's code generator is not here.
                 arguments = (*arguments, "--no-compile")
-        return run_mpsbar([verb, *arguments], env=env | extra, cwd=ROOT, timeout=LONG, **options)
+        return run_mpsbar([command, *arguments], env=env | extra, cwd=ROOT, timeout=LONG, **options)
 
     return run
 
@@ -85,7 +85,7 @@ def test_json_is_the_whole_and_status_knows_it(mpsbar, cpu, workers):
     worker = workers.start(
         "import torch, mpsbar, time\nmpsbar.attach()\nwhile True: time.sleep(0.05)\n"
     )
-    reported = read_json("status", mpsbar("--json", verb="status").stdout)
+    reported = read_json("status", mpsbar("--json", command="status").stdout)
     assert worker.pid in [worker_status["pid"] for worker_status in reported["workers"]]
     assert (reported["dtypes"]["device"], reported["dtypes"]["headline"]) == ("cpu", "as expected")
     assert reported["dtypes"]["verdicts"]["float32"]["verdict"] == "supported"
@@ -101,7 +101,7 @@ def test_a_wrong_number_on_mps_is_said_everywhere(mpsbar, workers):
     )
     assert "float16 gives wrong results in 3 operations: matmul, backward, autocast" in done.stdout
     workers.start("import torch, mpsbar, time\nmpsbar.attach()\nwhile True: time.sleep(0.05)\n")
-    status = mpsbar(verb="status").stdout
+    status = mpsbar(command="status").stdout
     assert "dtypes: WRONG RESULTS without an error" in status
     assert "Use float32 instead of float16 (failed operations here: 3)" in status
     code = "import mpsbar, torch; print(mpsbar.safe_dtype('mps', 'float16'), mpsbar.safe_dtype('mps', 'bfloat16'))"

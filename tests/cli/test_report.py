@@ -62,7 +62,7 @@ def test_a_place_that_cannot_be_written_is_one_line(mpsbar, workers):
 def test_a_missing_folder_is_not_made(mpsbar, workers):
     target = workers.folder / "missing" / "page.html"
     done = mpsbar("-o", str(target))
-    told = f"mpsbar: there is no folder {target.parent}: make it first\n"
+    told = f"mpsbar: {target.parent} does not exist: create it first\n"
     assert (done.returncode, done.stdout, done.stderr) == (1, "", told)
     assert not target.parent.exists()
 

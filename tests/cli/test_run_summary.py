@@ -143,11 +143,11 @@ def test_only_a_crash_is_worth_waiting_for_its_report(collector, monkeypatch, si
 
 
 def test_what_was_seen_of_the_command_is_evidence(collector):
-    collector.usage = Usage(allocated=GB, workers={4711}, leaving={4711})
+    collector.usage = Usage(allocated=GB, workers={4711}, exit_record_pids={4711})
     verdict = judge(collector, CommandEnd(4711, 3 << 8, 1000.0, 1100.0, 0))
     assert verdict.values == {"code": 3, "peak": GB}
     assert verdict.basis == ("exit_status", "no_last_words")
-    collector.usage = Usage(allocated=GB, workers={4712}, leaving={4712})  # a child
+    collector.usage = Usage(allocated=GB, workers={4712}, exit_record_pids={4712})  # a child
     verdict = judge(collector, CommandEnd(4711, 3 << 8, 1000.0, 1100.0, 0))
     assert (verdict.values, verdict.basis) == ({"code": 3}, ("exit_status",))
 

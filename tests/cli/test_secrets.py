@@ -100,8 +100,8 @@ def test_no_output_and_no_file_has_a_planted_secret(
     assert "ValueError" in summary.read_text()
     report = workers.folder / "report.html"
     outputs = [
-        mpsbar(*verb, PYTHONPATH=light_torch)
-        for verb in (
+        mpsbar(*arguments, PYTHONPATH=light_torch)
+        for arguments in (
             ["status"], ["status", "--json"], ["free", "--all"], ["free", "--all", "--json"],
             ["status", "--format", "{top} {health} {held} {processes}"], ["enable", "--list"],
             ["doctor", "--python", sys.executable], ["doctor", "--json", "--python", sys.executable],

@@ -65,7 +65,7 @@ def test_what_it_cannot_do_is_not_passed_over(capsys, other):
     assert end.value.code == 2
     assert capsys.readouterr() == (
         "",
-        "mpsbar status: --format prints one line of this computer: not with PID, --watch or --host"
+        "mpsbar status: --format prints one line about this computer: it can't be combined with PID, --watch or --host"
         " (see mpsbar status --help)\n",
     )
 

@@ -40,11 +40,11 @@ def test_without_a_terminal_it_is_one_look(workers):
     assert "finetune.py" in done.stdout
 
 
-@pytest.mark.parametrize("verb", [["top"], []])
-def test_without_textual_it_names_the_one_command_and_is_one_look(workers, private, verb):
+@pytest.mark.parametrize("command", [["top"], []])
+def test_without_textual_it_names_the_one_command_and_is_one_look(workers, private, command):
     code = (
         "import sys; sys.modules['textual'] = None\n"
-        f"from mpsbar.cli.main import run; sys.exit(run({verb}))"
+        f"from mpsbar.cli.main import run; sys.exit(run({command}))"
     )
     shown, status = on_a_terminal(code, workers.env(MPSBAR_REPLAY="m1-8gb", TERM="xterm"))
     assert status == 0
@@ -142,8 +142,8 @@ assert sys.modules["ssl"] is ssl
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("verb", ["top", "demo"])
-def test_it_may_free_by_itself(workers, private, monkeypatch, verb):
+@pytest.mark.parametrize("command", ["top", "demo"])
+def test_it_may_free_by_itself(workers, private, monkeypatch, command):
     def look(monitor, _interval):
         monitor.start()
         try:
@@ -157,4 +157,4 @@ def test_it_may_free_by_itself(workers, private, monkeypatch, verb):
     for module in (top, demo):
         monkeypatch.setattr(module, "run_terminal", look)
         monkeypatch.setattr(module, "why_no_terminal", lambda: None)
-    assert main.run([verb]) == 0
+    assert main.run([command]) == 0

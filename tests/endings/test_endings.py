@@ -207,7 +207,7 @@ def test_why_knows_what_the_summary_knew(workers):
         "note = run_summary.Collector._note\n"
         "def note_and_kill(self, snapshot):\n"
         "    note(self, snapshot)\n"
-        "    if self._root in self.usage.leaving: os.kill(self._root, 9)\n"
+        "    if self._root in self.usage.exit_record_pids: os.kill(self._root, 9)\n"
         "run_summary.Collector._note = note_and_kill\n"
         "run_summary.run([sys.executable, 'killed.py'], dict(os.environ), None)\n"
     )

@@ -1,7 +1,7 @@
 """What another host says is untrusted: bounded, checked, and safe to show."""
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given
@@ -10,8 +10,8 @@ from samples import MB, make_snapshot, make_training
 
 from mpsbar.core.gpu import Gpu
 from mpsbar.core.host_readings import HostReading
-from mpsbar.core.machine import Machine
-from mpsbar.fleet.parse_status import NotAStatus, parse_freed, parse_machine, parse_status
+from mpsbar.core.machine import Machine, Process
+from mpsbar.fleet.parse_status import UnusableAnswerError, parse_freed, parse_machine, parse_status
 from mpsbar.ui.hosts_status import render_hosts
 from mpsbar.ui.text.status_json import build_machine, build_status
 
@@ -61,6 +61,36 @@ def test_every_value_of_a_computer_and_its_gpu_comes_from_another_host():
     assert parse_machine(json.loads(json.dumps(build_machine(machine)))) == machine
 
 
+def test_every_value_of_a_process_comes_from_another_host():
+    process = Process(
+        4711, 1.7e9, "train.py", ("torch", "mlx"), 4000, ("python", "train.py"), "/usr/bin/python3.11",
+        "/venv/bin/python", "/venv", {"PYTORCH_ENABLE_MPS_FALLBACK": "1"}, 3 * MB, 4 * MB, "rss", 42.5,
+        True, False, True, True,
+    )  # fmt: skip
+    usual = Process(0, 0.0, "", ())
+    assert all(getattr(process, f.name) != getattr(usual, f.name) for f in fields(process))
+    snapshot = replace(make_snapshot(), processes=(process,))
+    (read,) = parse_status(json.dumps(build_status(snapshot)).encode()).snapshot.processes
+    assert read == process
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        ({}, Process(1, 0.0, "process 1", ("?",))),
+        ({"name": "", "frameworks": [], "started": "now", "footprint_kind": "size"},
+         Process(1, 0.0, "process 1", ("?",))),
+        ({"name": 3, "frameworks": 9 * [30 * "x"], "gpu_percent": 101, "is_enabled": 1},
+         Process(1, 0.0, "process 1", 5 * (20 * "x",))),
+        ({"settings": {"A": "1", "B": 2}, "command": ["python", "serve.py", 3, "--key", "x"]},
+         Process(1, 0.0, "process 1", ("?",), command=("python", "serve.py", "…"), settings={"A": "1"})),
+    ],
+)  # fmt: skip
+def test_wrong_types_and_sizes_of_a_process_are_not_known(sent, read):
+    said = {"schema": 1, "workers": [], "processes": [{"pid": 1, **sent}]}
+    assert parse_status(json.dumps(said).encode()).snapshot.processes == (read,)
+
+
 @pytest.mark.parametrize(
     ("sent", "read"),
     [
@@ -101,19 +131,19 @@ def test_whatever_it_says_can_be_shown(workers_said, processes, machine, health)
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        (b"{", "its answer is not JSON"),
-        (b"{" * 100_000, "its answer is not JSON"),
-        (b"[]", "its answer is not a status"),
-        (b'{"schema": 1}', "its answer is not a status"),
+        (b"{", "its output is not JSON"),
+        (b"{" * 100_000, "its output is not JSON"),
+        (b"[]", "its output is not a status"),
+        (b'{"schema": 1}', "its output is not a status"),
         (
             b'{"schema": "\\u001b[2J", "workers": []}',
             "its mpsbar is another version (schema �[2J)",
         ),
-        (b"\xff\xfe", "its answer is not JSON"),
+        (b"\xff\xfe", "its output is not JSON"),
     ],
 )
 def test_what_is_no_status(line, why):
-    with pytest.raises(NotAStatus) as raised:
+    with pytest.raises(UnusableAnswerError) as raised:
         parse_status(line)
     assert str(raised.value) == why
 
@@ -135,5 +165,5 @@ def test_what_was_freed():
     done, failed = parse_freed(json.dumps(said).encode())
     assert (done.name, done.state, done.freed) == ("a�[2J", "done", MB)
     assert failed.state == "failed"
-    with pytest.raises(NotAStatus):
+    with pytest.raises(UnusableAnswerError):
         parse_freed(b'{"schema": 1, "freed": 3}')

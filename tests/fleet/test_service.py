@@ -38,14 +38,14 @@ def test_nobody_a_stranger_and_one_that_never_answers(monkeypatch):
     monkeypatch.setattr(service, "_SECONDS", 0.5)  # none of them will ever answer
     nobody = Address("127.0.0.1", find_free_port())
     assert find_service_problem(nobody) == (
-        f"No metrics are served at {nobody}, the address in the setting export: "
+        f"No metrics are served at {nobody}, the address in the export setting: "
         "the menu bar app serves them while it runs"
     )
     for text in (b"HTTP/1.0 200 OK\r\nServer: nginx\r\n\r\n", b"x" * 100_000, b""):
         program = Program(text)
         try:
             assert find_service_problem(program.address) == (
-                f"Another program answers at {program.address}, the address in the setting export: "
+                f"Another program answers at {program.address}, the address in the export setting: "
                 "choose another port (mpsbar config edit)"
             )
         finally:
@@ -57,7 +57,7 @@ def test_doctor_asks_the_address_of_the_setting(workers):
     arguments = ("doctor", "--python", "/nowhere/python")
     with run_mpsbar(workers, *arguments, MPSBAR_EXPORT=address) as doctor:
         out, _ = doctor.communicate(timeout=TIMEOUT)
-    assert f"\nNo metrics are served at {address}, the address in the setting export: " in out
+    assert f"\nNo metrics are served at {address}, the address in the export setting: " in out
     with run_mpsbar(workers, "export", "--listen", address) as exporter:
         assert address in exporter.stdout.readline()
         with run_mpsbar(workers, *arguments, MPSBAR_EXPORT=address) as doctor:

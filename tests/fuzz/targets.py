@@ -215,15 +215,15 @@ def fuzz_remote_status(data: bytes) -> None:
         value = build_value(data[1:])
         fields = value if isinstance(value, dict) else {}
         line = json.dumps({"workers": [value], "freed": [value]} | fields | {"schema": 1}).encode()
-    with suppress(parse_status.NotAStatus):
+    with suppress(parse_status.UnusableAnswerError):
         reading = HostReading("mac1", parse_status.parse_status(line), 0.0)
         assert_clean(render_hosts([reading]))
         json.dumps(build_hosts([reading]), allow_nan=False)
-    with suppress(parse_status.NotAStatus):
+    with suppress(parse_status.UnusableAnswerError):
         for outcome in parse_status.parse_freed(line):
             assert_clean(f"{outcome.name} {outcomes.say_freed(outcome)}")
     listed = json.dumps([build_value(data[1:])]).encode() if data[:1] == b"\0" else line
-    with suppress(parse_status.NotAStatus):
+    with suppress(parse_status.UnusableAnswerError):
         ends = parse_status.parse_ends(listed)
         assert_clean(render_ends("mac1", ends, None, lambda: NativeOperations({}, (2, 15)), 7))
 

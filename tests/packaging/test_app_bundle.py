@@ -191,7 +191,7 @@ def test_it_starts_to_its_menu_and_quits(contents, private):
 
 
 def test_every_module_finds_what_it_imports(contents, private, monkeypatch):
-    """Those too that only a verb of the command line imports."""
+    """Those too that only a command of the command line imports."""
     monkeypatch.setenv("MPSBAR_REPLAY", "m1-8gb")
     seen = run_frozen(contents, "frozen_imports.py")
     assert (seen["failed"], seen["elsewhere"]) == ({}, [])

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from worker_kit import ROOT, TIMEOUT
 
-from mpsbar.cli.main import VERBS
+from mpsbar.cli.main import COMMANDS
 
 PAGES = [
     *(ROOT / name for name in ("README.md", "README.ko.md", "CODE_OF_CONDUCT.md")),
@@ -40,8 +40,8 @@ def test_every_link_within_the_repository_leads_somewhere(page):
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_command_is_one(page):
     text = page.read_text(encoding="utf-8")
-    for verb in re.findall(r"(?:^\$ |`)mpsbar ([a-z]+)", text, re.MULTILINE):
-        assert verb in (*VERBS, "help"), verb
+    for command in re.findall(r"(?:^\$ |`)mpsbar ([a-z]+)", text, re.MULTILINE):
+        assert command in (*COMMANDS, "help"), command
 
 
 class SitePage(HTMLParser):

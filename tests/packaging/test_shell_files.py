@@ -12,7 +12,7 @@ import time
 import pytest
 from worker_kit import ROOT, TIMEOUT
 
-from mpsbar.cli.main import VERBS
+from mpsbar.cli.main import COMMANDS
 from mpsbar.desktop.command_line_link import SHELL_FILES
 
 FOLDER = ROOT / "packaging/shell"
@@ -103,7 +103,7 @@ def test_zsh_completes(line, tmp_path):
         zsh.end()
 
 
-def test_man_shows_every_verb_without_a_warning():
+def test_man_shows_every_command_without_a_warning():
     need("man")
     env = {
         "PATH": os.environ["PATH"],
@@ -114,10 +114,10 @@ def test_man_shows_every_verb_without_a_warning():
     done = run("man", "--warnings", "-l", str(PAGE), env=env)
     assert (done.returncode, done.stderr) == (0, "")
     text = re.sub(".\b", "", done.stdout)
-    for verb, summary in VERBS.items():
-        assert re.search(rf"^   mpsbar {verb}\n       {re.escape(summary)}$", text, re.MULTILINE), (
-            verb
-        )
+    for command, summary in COMMANDS.items():
+        assert re.search(
+            rf"^   mpsbar {command}\n       {re.escape(summary)}$", text, re.MULTILINE
+        ), command
     assert "mpsbar status --json | jq '.workers[].held'" in text  # as it can be copied
     assert max(map(len, text.splitlines())) <= 80
 

@@ -146,11 +146,11 @@ def mpsbar(workers):
 
 
 @needs_root
-@pytest.mark.parametrize("verb", ["enable", "disable", "doctor", "probe"])
-def test_a_python_that_was_named_is_refused_with_a_sentence(mpsbar, trap, verb):
+@pytest.mark.parametrize("command", ["enable", "disable", "doctor", "probe"])
+def test_a_python_that_was_named_is_refused_with_a_sentence(mpsbar, trap, command):
     python, mark = trap
     os.chown(python.parent, EVE, EVE)
-    done = mpsbar(verb, "--python", str(python))
+    done = mpsbar(command, "--python", str(python))
     words = (
         f"{python.parent} belongs to another user ({EVE}), so other users could run code as you; "
     )

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 import pytest
 from worker_kit import ROOT, TIMEOUT
 
-from mpsbar.system.waiting import each_when_done, wait_for_result
+from mpsbar.system.waiting import as_completed, wait_for_result
 
 CODE = """
 import _thread, threading
@@ -27,7 +27,7 @@ except KeyboardInterrupt:
     ("never", "wait"),
     [
         ("Future()", "waiting.wait_for_result(never)"),
-        ("Future()", "list(waiting.each_when_done([never]))"),
+        ("Future()", "list(waiting.as_completed([never]))"),
         ("threading.Event()", "waiting.wait_for_event(never)"),
     ],
 )
@@ -43,7 +43,7 @@ def test_a_signal_that_interrupts_nothing_ends_the_wait(never, wait):
 def test_results_come_as_they_are_done():
     first, second = Future(), Future()
     second.set_result(2)
-    found = each_when_done([first, second])
+    found = as_completed([first, second])
     assert next(found) is second
     first.set_exception(ValueError("planted"))
     assert next(found) is first

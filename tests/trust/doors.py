@@ -207,7 +207,7 @@ def settings_of_another() -> tuple[int, int]:
     return 3, held
 
 
-VERBS = (
+COMMANDS = (
     ["status", "--format", "{held}"],
     ["status", "--watch", "1"],
     ["doctor", "--self-test"],
@@ -265,7 +265,7 @@ def list_files(folder: Path) -> list[tuple[str, int, int]]:
 
 def anothers_home(
     run: Callable[[Path, Path, list[str]], str] = run_with_home,
-    verbs: Sequence[list[str]] = VERBS,
+    commands: Sequence[list[str]] = COMMANDS,
 ) -> tuple[int, int]:
     """Root with another user's HOME, empty or full: nothing of it is run, nothing is left in it."""
     held = tried = 0
@@ -282,7 +282,7 @@ def anothers_home(
             for path in [home, *home.rglob("*")]:
                 os.chown(path, STRANGER, STRANGER, follow_symlinks=False)
             before = list_files(home)
-            for arguments in verbs:
+            for arguments in commands:
                 printed = run(rules, home, arguments)
                 is_kept = list_files(home) == before and not marker.exists()
                 is_said = "belongs to another user (nobody)" in printed or arguments[0] in SILENT
@@ -306,10 +306,10 @@ def fill_home(home: Path, marker: Path) -> None:
     (units / "mpsbar-export.service").write_text("[Unit]\nX-FoldersMade=0\n")
 
 
-def anothers_home_kept_by_sudo(verbs: Sequence[list[str]] = VERBS) -> tuple[int, int]:
+def anothers_home_kept_by_sudo(commands: Sequence[list[str]] = COMMANDS) -> tuple[int, int]:
     if shutil.which("sudo") is None or shutil.which("unshare") is None:
         raise Skipped("sudo or unshare is not installed")
-    return anothers_home(run_by_sudo, verbs)
+    return anothers_home(run_by_sudo, commands)
 
 
 # Runs alone in a pid namespace. A worker is looked at; then it is killed and the kernel gives its pid

@@ -125,7 +125,7 @@ def fill(path: Path) -> None:
             pass
 
 
-READ_ONLY_VERBS = (
+READ_ONLY_COMMANDS = (
     ["status"], ["status", "--format", "{held}"], ["enable", "--list"], ["enable", "--jupyter"],
     ["disable", "--jupyter"], ["login", "on"], ["login", "on", "--export"], ["login", "status"], ["report"],
     ["doctor", "--self-test"], ["config", "print"], ["config", "validate"], ["free", "--all"],
@@ -137,8 +137,8 @@ mount -o remount,ro "$1"; shift 2; exec "$@"
 """
 
 
-def read_only_home(verbs: "tuple[list[str], ...]" = READ_ONLY_VERBS) -> tuple[int, int]:
-    """Every verb with a home that cannot be written: a sentence, never a traceback."""
+def read_only_home(commands: "tuple[list[str], ...]" = READ_ONLY_COMMANDS) -> tuple[int, int]:
+    """Every command with a home that cannot be written: a sentence, never a traceback."""
     need_namespace()
     survived = 0
     with workers_here() as workers:
@@ -146,7 +146,7 @@ def read_only_home(verbs: "tuple[list[str], ...]" = READ_ONLY_VERBS) -> tuple[in
         home.mkdir(0o700)
         listed = workers.folder / "enabled.json"
         listed.write_text(json.dumps({"schema": 1, "pythons": [sys.executable]}))
-        for arguments in verbs:
+        for arguments in commands:
             wait = ["timeout", "-s", "INT", "25"] if "--watch" in arguments else []
             done = subprocess.run(
                 ["unshare", "--mount", "sh", "-c", READ_ONLY, "sh", str(home), str(listed), *wait,
@@ -160,7 +160,7 @@ def read_only_home(verbs: "tuple[list[str], ...]" = READ_ONLY_VERBS) -> tuple[in
             survived += is_good and done.returncode in (0, 1, 124, 130)
             if not is_good:
                 print(f"  {arguments}: {printed[-300:]!r}")
-    return len(verbs), survived
+    return len(commands), survived
 
 
 CLOCKS = ("+1d", "-1d", "+0", "@1970-01-01 00:00:01", "@2038-01-19 03:14:09", "+30d", "@2200-01-01 00:00:00", "-40d", "+0")  # fmt: skip

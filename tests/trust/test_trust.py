@@ -15,7 +15,9 @@ QUICK_DOORS = (
     doors.anothers_socket_under_a_pid,
     lambda: doors.strangers_call(3),
     lambda: doors.exchanged_between_check_and_connect(40),
-    lambda: doors.anothers_home(verbs=[["enable", "--jupyter"], ["status", "--format", "{held}"]]),
+    lambda: doors.anothers_home(
+        commands=[["enable", "--jupyter"], ["status", "--format", "{held}"]]
+    ),
     lambda: doors.anothers_home_kept_by_sudo([["login", "on"], ["disable", "--all"]]),
     lambda: doors.use_of_a_reused_pid("Stop", 3),
     lambda: doors.use_of_a_reused_pid("Free", 4),

@@ -239,7 +239,7 @@ def _say_status(values: dict[str, Value]) -> str:
     return _("the kernel's exit status")
 
 
-def say_sureness(verdict: EndVerdict) -> str:
+def say_certainty(verdict: EndVerdict) -> str:
     return {"known": _("known"), "likely": _("likely")}.get(verdict.sure, _("unknown"))
 
 
@@ -340,8 +340,8 @@ def render_end(
     if end.peak is not None:
         facts.append(_("peak {size}").format(size=size(end.peak)))
     lines = [f"{end.sentence.rstrip('.')}.", f"  {', '.join([f'{end.name} ({end.pid})', *facts])}"]
-    if end.sureness is not None:
-        lines.append("  " + _("Certainty: {words}").format(words=end.sureness))
+    if end.certainty is not None:
+        lines.append("  " + _("Certainty: {words}").format(words=end.certainty))
     lines += ["  " + _("Evidence: {words}").format(words=words) for words in end.evidence]
     lines += [f"  → {step}" for step in end.next_steps]
     if end.fallbacks is not None:

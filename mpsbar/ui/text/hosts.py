@@ -82,4 +82,4 @@ def _build_host(reading: HostReading) -> dict[str, Any]:
         whole = build_status(reading.status.snapshot)
         status = {key: whole[key] for key in _HOST_KEYS}
         status["health"] = {"level": reading.status.level, "reasons": list(reading.status.reasons)}
-    return {"problem": reading.problem, "heard": reading.answered_at, "status": status}
+    return {"problem": reading.problem, "answered_at": reading.answered_at, "status": status}

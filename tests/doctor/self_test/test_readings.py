@@ -49,4 +49,4 @@ def test_it_is_shown_before_it_is_shared(workers, private):
     refused = subprocess.run(
         [*command[:-1], "--share"], capture_output=True, text=True, cwd=ROOT, env=env
     )
-    assert (refused.returncode, refused.stderr) == (2, "mpsbar: --share needs --self-test\n")
+    assert (refused.returncode, refused.stderr) == (2, "mpsbar: --share requires --self-test\n")
