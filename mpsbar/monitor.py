@@ -44,6 +44,8 @@ from mpsbar.workers.connection import raise_connection_limit
 from mpsbar.workers.poll import RecordedWorkers, WorkerPoll
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from mpsbar.core.dtype_results import Probe
     from mpsbar.core.settings import Settings
     from mpsbar.dtypes.results import LatestResult
@@ -282,7 +284,14 @@ class Monitor:
             self._events.add(snapshot.time, outcome)
             self._outcomes.add(outcome, time.monotonic())
         for free in frees:
-            self._attempt("an automatic free", partial(self.perform, free))
+            future, _ = self._attempt("starting an automatic free", partial(self.perform, free))
+            if future is not None:
+                future.add_done_callback(self._log_failed_free)
+
+    def _log_failed_free(self, future: "Future[Freed]") -> None:
+        """Nobody waits for this result; runs on the thread that performed it."""
+        if not future.cancelled():
+            self._attempt("an automatic free", future.result)
 
     def _read(self) -> Snapshot:
         """This computer, its processes and the workers; a reader that fails stops no other."""

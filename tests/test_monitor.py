@@ -352,7 +352,7 @@ def test_tensors_and_connections_and_inspections(monitor, workers, monkeypatch, 
     refused = monitor.perform(Connect("/no/such/python")).result(TIMEOUT)
     assert refused.state == "refused"
     assert read_enabled() == []
-    monkeypatch.setattr("mpsbar.doctor.pythons.find_pythons", lambda *_: [sys.executable])
+    monkeypatch.setattr("mpsbar.doctor_reader.find_pythons", lambda *_: [sys.executable])
     doctor_report = monitor.perform(InspectPythons()).result(TIMEOUT)
     assert doctor_report.pythons[0][0].torch.startswith("2.")
 
@@ -845,6 +845,21 @@ def test_who_only_looks_frees_nothing_by_itself(workers, monkeypatch):
         assert monitor.latest.events == ()
     finally:
         monitor.close()
+
+
+def test_what_an_automatic_free_raises_is_logged_once(monitor, caplog, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr("mpsbar.action_runner.free_worker", fail)
+    free = Free(2, cause="keep_below")
+    monkeypatch.setattr(monitor._auto_freer, "consider", lambda _: ([free], []))
+    monitor.start()
+    wait_for(lambda: "RuntimeError: planted" in caplog.text, "the line")
+    ticks = monitor.ticks
+    wait_for(lambda: monitor.ticks > ticks + 5, "more of them")
+    lines = [line for line in caplog.messages if "RuntimeError: planted" in line]
+    assert lines == ["an automatic free failed: RuntimeError: planted"]
 
 
 def test_an_automatic_free_that_finds_the_process_busy_is_no_event(monitor, workers, monkeypatch):
