@@ -17,7 +17,7 @@ from mpsbar.core.machine import is_same_start
 from mpsbar.core.process_tracker import EndedPairs, TrackedProcess
 from mpsbar.core.recent_conditions import RESET_SECONDS, RecentConditions
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.core.verdicts import judge_end
+from mpsbar.core.verdicts import SIGTERM, judge_end
 from mpsbar.system.last_words import find_last_words
 from mpsbar.system.platform import Computer, EndedPid, ReportReader
 
@@ -69,7 +69,7 @@ class EndFollower:
 
         def is_asked_to_end(item: tuple[TrackedProcess, EndedProcess]) -> bool:
             found = exits.get(item[0].pid)
-            return found is not None and found.status is not None and found.status.signal == 15
+            return found is not None and found.status is not None and found.status.signal == SIGTERM
 
         explained: EndedPairs = []
         for tracked, end in sorted(ended, key=is_asked_to_end):
@@ -129,7 +129,6 @@ class EndFollower:
         was_asked &= stopped is not None and is_same_start(stopped.started, tracked.started)
         known = EndEvidence(
             status=status,
-            was_seen=end.was_seen,
             is_connected=tracked.is_connected,
             leaves_words=tracked.leaves_words,
             words=record,
@@ -201,7 +200,6 @@ def explain_unseen(
         EndedPid(end.pid, end.started, end.ended, now, is_exact=False, restarted=is_restarted)
     )
     known = EndEvidence(
-        was_seen=False,
         is_connected=True,
         words=record,
         restarted=is_restarted,

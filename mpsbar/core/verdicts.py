@@ -50,7 +50,7 @@ EndCode = Literal[
 METAL = ("metal_timeout", "interactivity", "gpu_fault", "gpu_reset")
 # Not worth a notification.
 NORMAL = ("finished", "exited", "stopped", "interrupted", "terminated", "replaced")
-SIGHUP, SIGINT, SIGKILL, SIGTERM = 1, 2, 9, 15
+SIGINT, SIGKILL, SIGTERM = 2, 9, 15
 # In the minute before: as much swap as a run that fits does not need.
 SWAP_GROWTH = 1 << 30
 _MAX_TEXT = 200

@@ -19,7 +19,6 @@ from mpsbar.system.files import replace_own_file
 from mpsbar.system.platform import Computer
 
 _T = TypeVar("_T")
-_CREATOR = "IOUserClientCreator"
 _IOREG_SECONDS = 10.0
 
 
@@ -105,9 +104,11 @@ def _read_kernel() -> Any:
 
 def hide_names(value: Any) -> Any:
     """The same tree without the names of the processes that use the GPU."""
+    from mpsbar.system.macos.iokit_values import CREATOR  # with the rest of macOS, not on Linux
+
     if isinstance(value, Mapping):
         return {
-            key: str(item).partition(",")[0] + ", …" if key == _CREATOR else hide_names(item)
+            key: str(item).partition(",")[0] + ", …" if key == CREATOR else hide_names(item)
             for key, item in value.items()
         }
     return [hide_names(item) for item in value] if isinstance(value, list) else value

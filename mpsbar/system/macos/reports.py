@@ -78,9 +78,9 @@ class MacReports:
             if (n.kind == "panic" or n.process.startswith("panic"))
             and end.earliest - _BEFORE <= n.local_time <= end.latest + _PANIC_AFTER
         ]  # fmt: skip
-        for name, path in sorted(panics, key=lambda item: item[0].local_time)[:4]:
+        for _name, path in sorted(panics, key=lambda item: item[0].local_time)[:4]:
             text = _read(path)
-            panic = report_files.parse_panic(text, name.local_time) if text else None
+            panic = report_files.parse_panic(text) if text else None
             if panic is not None:
                 return panic
         return None
