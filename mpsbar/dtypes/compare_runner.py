@@ -13,7 +13,7 @@ from mpsbar.agent.secrets import mask
 from mpsbar.core.dtype_results import last_line
 from mpsbar.core.naming import printable
 from mpsbar.core.signals import name_exit
-from mpsbar.dtypes.compare.text import build_headline
+from mpsbar.dtypes.compare.text import DTYPES, build_headline
 from mpsbar.dtypes.compare_child import MARK
 from mpsbar.dtypes.first_python import run_in_first
 from mpsbar.system.child_process import (
@@ -32,7 +32,6 @@ MODULES = (
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
 _MAX_BYTES = 16 << 20
 _SECONDS_TO_READ_ON = 1.0  # after a cancel
-DTYPES = ("float32", "float16", "bfloat16", "autocast")  # as in compare/comparison.py
 
 CompareEnd = Literal["ok", "no_torch", "failed", "crashed", "cancelled"] | StartFailure
 OnProgress = Callable[[str, int, int], None]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mpsbar.core.endings import SystemReports, Unreadable
 from mpsbar.system.platform import EndedPid
+from mpsbar.system.uptime import read_uptime
 
 SIGKILL = 9
 _REFRESH_SECONDS = 30.0
@@ -59,7 +60,8 @@ class LinuxReports:
         if end.signal != SIGKILL:
             return SystemReports()
         log, unreadable = self._read_log()
-        is_logged = end.pid in parse_kills(log, _uptime() - _LOG_SECONDS) if end.is_exact else False
+        since = read_uptime() - _LOG_SECONDS
+        is_logged = end.is_exact and end.pid in parse_kills(log, since)
         kill = self._was_killed(path) if path is not None else None
         if kill and log and end.is_exact and not is_logged:
             kill = False  # the log names those that were killed, and it is another
@@ -133,7 +135,3 @@ def parse_count(text: bytes) -> int | None:
 def parse_kills(log: bytes, since: float) -> set[int]:
     """The pids that the kernel says it killed for memory, since a time in seconds after boot."""
     return {int(pid) for seconds, pid in _KILLED.findall(log) if int(seconds) >= since}
-
-
-def _uptime() -> float:
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

@@ -20,7 +20,7 @@ from .same_random import SameRandom
 from .structures import list_tensors, map_tensors
 from .target import ComputeTarget, build_targets, find_device, parse_dtype
 from .task import Task
-from .text import mark
+from .text import DTYPES, mark
 from .tolerance import RUNS, Difference, Noise, judge, measure
 from .whole_run import (
     RunHooks,
@@ -31,7 +31,6 @@ from .whole_run import (
     is_out_of_memory,
 )
 
-DTYPES = ("float32", "float16", "bfloat16", "autocast")
 _MAX_CALLS = 4  # of one module that are checked alone
 _MAX_RECORDED = 8 << 30
 _TIMING_SECONDS = 1.0

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 Data = dict[str, Any]
+# What is compared unless the caller says otherwise.
+DTYPES = ("float32", "float16", "bfloat16", "autocast")
 # How far the usual round may lie above the best: then a speed is approximate, then not shown.
 _UNSURE, _UNSTEADY = 0.15, 1.0
 
