@@ -1,4 +1,5 @@
-"""The junction: one thread builds Snapshot after Snapshot; `perform` carries a click to a worker.
+"""The monitor: a thread that reads this computer and its workers at every tick and publishes a
+Snapshot; `perform` starts an action.
 
 One tick: scan this computer and poll the workers -> Snapshot -> trends -> health -> process
 tracker -> alerts -> events -> history; then the caches to free by itself, where that is set.
@@ -205,7 +206,7 @@ class Monitor:
                 if on_tick is not None:
                     self._attempt("showing a snapshot", partial(on_tick, snapshot))
             try:
-                self._note(self._wakes.get(timeout=self.pause))
+                self._handle_wake(self._wakes.get(timeout=self.pause))
             except queue.Empty:
                 continue
         self._close_readers()
@@ -221,11 +222,11 @@ class Monitor:
         if self._recorder is not None:
             self._attempt("closing the history", self._recorder.close)
 
-    def _note_all(self) -> None:
+    def _handle_wakes(self) -> None:
         while not self._wakes.empty():
-            self._note(self._wakes.get())
+            self._handle_wake(self._wakes.get())
 
-    def _note(self, wake: Outcome | None) -> None:
+    def _handle_wake(self, wake: Outcome | None) -> None:
         if isinstance(wake, Freed):
             self._auto_freer.note(wake)
         if isinstance(wake, Freed | Limited | Tensors | Stopped) and not _is_trivial(wake):
@@ -240,14 +241,14 @@ class Monitor:
             self._tracker.note_free(wake.pid, wake.number)
 
     def _build(self) -> Snapshot:
-        self._note_all()
+        self._handle_wakes()
         exits = self._poll_exits()  # before the scan, which then does not find them
         snapshot = self._read()
         if self._thread is not None:  # a single reading leaves the dtypes to those who show them
             snapshot = replace(snapshot, dtypes=self._read_dtypes(snapshot))
         snapshot = self._judge(snapshot)
         snapshot = self._keep_budget(snapshot)
-        ended, corrected = self._follow(snapshot, exits)
+        ended, corrected = self._add_events(snapshot, exits)
         self._free_by_itself(snapshot)
         now = time.monotonic()
         seen = replace(
@@ -390,7 +391,9 @@ class Monitor:
             logging.getLogger("mpsbar").warning("%s", reason)
         self._attempt("reporting its own use", partial(write_own_use, reason))
 
-    def _follow(self, snapshot: Snapshot, exits: dict[int, Exit]) -> tuple[EndedPairs, EndedPairs]:
+    def _add_events(
+        self, snapshot: Snapshot, exits: dict[int, Exit]
+    ) -> tuple[EndedPairs, EndedPairs]:
         """Add the events of this snapshot: ends, frees by other programs, alerts.
 
         Returns the processes that ended, and those of which more is known now.
@@ -447,7 +450,7 @@ class Monitor:
         pending = {action.pid for action in self._actions.pending if isinstance(action, Free)}
         # An outcome is queued before its action stops being pending: now all of ours are known.
         if not self._wakes.empty():
-            self._note_all()
+            self._handle_wakes()
             self._wakes.put(None)  # the next tick shows the other outcomes
         for worker in self._tracker.find_new_frees(snapshot.workers):
             if worker.pid in pending or worker.last_free is None:

@@ -637,8 +637,8 @@ def test_a_count_of_tensors_lasts_longer_than_a_minute_for_who_reads_it(monitor,
         monotonic=lambda: now[0], perf_counter=time.perf_counter, time=time.time, sleep=time.sleep
     )
     monkeypatch.setattr("mpsbar.monitor.time", clock)
-    monitor._note(Tensors(7, "done"))
-    monitor._note(Freed(7, "a.py", "done"))
+    monitor._handle_wake(Tensors(7, "done"))
+    monitor._handle_wake(Freed(7, "a.py", "done"))
     now[0] += 120
     seen = monitor.tick()
     assert (list(seen.tensors), list(seen.freed)) == ([7], [])

@@ -86,9 +86,9 @@ class LinuxReports:
             return None
         for name, place, path in parse_groups(text):
             file_name = "memory.oom_control" if name == "memory" else "memory.events"
-            found = f"{self._root}/sys/fs/cgroup{place}{path}/{file_name}"
-            if os.path.exists(found):  # noqa: PTH110
-                return found
+            counts = f"{self._root}/sys/fs/cgroup{place}{path}/{file_name}"
+            if os.path.exists(counts):  # noqa: PTH110
+                return counts
         return None
 
     def _read_count(self, path: str) -> int | None:
@@ -112,7 +112,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def parse_groups(text: bytes) -> list[tuple[str, str, str]]:
     """(controller, mount below /sys/fs/cgroup, path) of the memory controller, version 1 first."""
-    found: list[tuple[str, str, str]] = []
+    groups: list[tuple[str, str, str]] = []
     for line in text.decode(errors="replace").splitlines()[:50]:
         _, _, rest = line.partition(":")
         names, _, path = rest.partition(":")
@@ -120,11 +120,11 @@ def parse_groups(text: bytes) -> list[tuple[str, str, str]]:
             continue
         path = "" if path == "/" else path
         if "memory" in names.split(","):
-            found.insert(0, ("memory", "/memory", path))
+            groups.insert(0, ("memory", "/memory", path))
         elif not names:
-            found.append(("", "", path))
-            found.append(("", "/unified", path))
-    return found
+            groups.append(("", "", path))
+            groups.append(("", "/unified", path))
+    return groups
 
 
 def parse_count(text: bytes) -> int | None:

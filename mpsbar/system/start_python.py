@@ -161,8 +161,8 @@ def _read_home(settings: Path) -> list[Path]:
     """The folder of the Python that a venv was made with, whose standard library it uses."""
     with settings.open("rb") as file:
         text = file.read(_MAX_BYTES).decode("utf-8", "replace")
-    found = re.search(r"^\s*home\s*=\s*(/.*?)\s*$", text, re.IGNORECASE | re.MULTILINE)
-    return [Path(found[1])] if found else []
+    match = re.search(r"^\s*home\s*=\s*(/.*?)\s*$", text, re.IGNORECASE | re.MULTILINE)
+    return [Path(match[1])] if match else []
 
 
 def _find_libraries(prefix: Path) -> Iterator[str]:

@@ -45,15 +45,15 @@ def collect_readings(computer: Computer, python: str | None = None) -> dict[str,
     machine = timed("machine", computer.read_machine)
     pids = timed("processes", computer.list_processes)
     clients = timed("gpu clients", computer.read_gpu_clients)
-    found = pids if isinstance(pids, dict) else {}
-    libraries = timed("libraries", lambda: _count_frameworks(computer, list(found)))
+    listed = pids if isinstance(pids, dict) else {}
+    libraries = timed("libraries", lambda: _count_frameworks(computer, list(listed)))
     return {
         "schema": 1,
         "mpsbar": __version__,
         "python": sys.version,
         "machine": machine if isinstance(machine, str) else asdict(machine),
         "problems": [asdict(problem) for problem in computer.problems],
-        "processes": len(found) if isinstance(pids, dict) else pids,
+        "processes": len(listed) if isinstance(pids, dict) else pids,
         "frameworks": libraries,
         "gpu_clients": _describe_clients(clients),
         "worker": None if python is None else _attempt(lambda: asdict(try_worker(python))),

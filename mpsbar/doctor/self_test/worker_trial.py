@@ -74,7 +74,7 @@ def describe(trial: WorkerTrial) -> str:
     if trial.device == "mps" and not trial.freed:
         raise ValueError(_("nothing was freed, though tensors were deleted"))
     if trial.client_before:
-        raise ValueError(_("macOS calls it a client of the GPU before it gave the GPU any work"))
+        raise ValueError(_("macOS listed it as a GPU client before it had submitted any work"))
     words = _("torch {version}, {device}: held {held}, freed {freed} in {time}").format(
         version=trial.torch,
         device=trial.device,
@@ -136,7 +136,7 @@ def _read_line(child: "subprocess.Popen[bytes]") -> str:
         while not line.endswith(b"\n"):
             if not selector.select(max(0.0, end - time.monotonic())):
                 raise TimeoutError(
-                    _("the process said nothing within {time}").format(time=duration(_SECONDS))
+                    _("the process printed nothing within {time}").format(time=duration(_SECONDS))
                 )
             part = os.read(child.stdout.fileno(), 1000)
             if not part or len(line) > 1000:

@@ -92,9 +92,9 @@ class Registry:
         # Consumes `matching`.
         self._check(self._iokit.IOServiceGetMatchingServices(0, matching, ctypes.byref(iterator)))
         entries = self._each(iterator.value, keep=True)
-        found = [(entry, self._describe(entry)) for entry in entries]
-        best = iokit_values.choose_accelerator([properties for _, properties in found])
-        for entry, properties in found:
+        accelerators = [(entry, self._describe(entry)) for entry in entries]
+        best = iokit_values.choose_accelerator([properties for _, properties in accelerators])
+        for entry, properties in accelerators:
             if properties is best:
                 self._entry, self._fixed = entry, properties
             else:

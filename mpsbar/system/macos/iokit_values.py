@@ -59,10 +59,10 @@ def parse_clients(accelerator: Properties, own_pid: int) -> dict[int, GpuClient]
 
     Whoever asks Metal for the budget becomes a client: our own pid is left out.
     """
-    found = accelerator.get(CHILDREN)
+    entries = accelerator.get(CHILDREN)
     children = [
         child
-        for child in (found if isinstance(found, list) else ())
+        for child in (entries if isinstance(entries, list) else ())
         if isinstance(child, Mapping) and child.get(CLASS) == CLIENT_CLASS
     ]
     if not children and not is_apple(accelerator):

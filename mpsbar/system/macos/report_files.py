@@ -131,7 +131,7 @@ def _parse_crash_body(body: Mapping[str, Any]) -> CrashedProcess:
 def _parse_crash_text(text: str) -> CrashedProcess:
     process = _TEXT_PROCESS.search(text)
     launched = _TEXT_LAUNCHED.search(text)
-    found = _TEXT_SIGNAL.search(text)
+    signal = _TEXT_SIGNAL.search(text)
     crashed = _TEXT_CRASHED.search(text)
     rest = text[crashed.end() :] if crashed else ""
     frames = [(_text(image), _text(symbol)) for image, symbol in _TEXT_FRAME.findall(rest)]
@@ -140,7 +140,7 @@ def _parse_crash_text(text: str) -> CrashedProcess:
         int(process[2]) if process else None,
         parse_time(launched[1]) if launched else None,
         CrashReport(
-            _signal(found[1] if found else None), "", library, symbol,
+            _signal(signal[1] if signal else None), "", library, symbol,
             has_python_traceback=any(s.startswith("faulthandler") for _, s in frames),
         ),
     )  # fmt: skip
@@ -160,13 +160,13 @@ def _find_crashed(body: Mapping[str, Any]) -> list[tuple[str, str]]:
         [_text(_object(i).get("name")) for i in images[:5000]] if isinstance(images, list) else []
     )
     frames = thread.get("frames")
-    found = []
+    rows = []
     for frame in frames[:_MAX_FRAMES] if isinstance(frames, list) else ():
         number = _object(frame).get("imageIndex")
         symbol = _text(_object(frame).get("symbol"))
         is_known = isinstance(number, int) and 0 <= number < len(names)
-        found.append((names[int(number or 0)] if is_known else "", symbol))
-    return found
+        rows.append((names[int(number or 0)] if is_known else "", symbol))
+    return rows
 
 
 def _choose_frame(frames: list[tuple[str, str]]) -> tuple[str, str]:
