@@ -1,5 +1,6 @@
-"""The monitor: a thread that reads this computer and its workers at every tick and publishes a
-Snapshot; `perform` starts an action.
+"""The monitor: a thread that reads this computer and its workers, and publishes a Snapshot.
+
+`perform` starts an action.
 
 One tick: scan this computer and poll the workers -> Snapshot -> trends -> health -> process
 tracker -> alerts -> events -> history; then the caches to free by itself, where that is set.
@@ -142,7 +143,7 @@ class Monitor:
         return self.latest
 
     def read_once(self) -> Snapshot:
-        """A single Snapshot that is complete: shares of the GPU need two readings."""
+        """Returns a single complete Snapshot: shares of the GPU need two readings."""
         self._computer.wait_for_slow(_SLOW_SECONDS)
         snapshot = self.tick()
         if not self._has_gpu_times:
@@ -263,7 +264,7 @@ class Monitor:
         return self._record(seen, ended, corrected)
 
     def _poll_exits(self) -> dict[int, Exit]:
-        """The ends that the kernel reports. A single reading watches nothing."""
+        """Returns the ends that the kernel reports. A single reading watches nothing."""
         if self._ends is None:
             if not self.ticks and self._thread is None and self._recorder is None:
                 return {}
@@ -275,7 +276,7 @@ class Monitor:
         return self._attempt("asking for ends", self._ends.poll)[0] or {}
 
     def _free_by_itself(self, snapshot: Snapshot) -> None:
-        """Only while it ticks by itself: a single reading changes nothing."""
+        """Starts automatic frees, but never from a single reading, which changes nothing."""
         if not self._may_free or self._thread is None or self._is_closed:
             return
         if snapshot.machine.recording is not None:
@@ -290,7 +291,7 @@ class Monitor:
                 future.add_done_callback(self._log_failed_free)
 
     def _log_failed_free(self, future: "Future[Freed]") -> None:
-        """Nobody waits for this result; runs on the thread that performed it."""
+        """Logs what a free raised: nobody waits for its result. Runs on the action's thread."""
         if not future.cancelled():
             self._attempt("an automatic free", future.result)
 
@@ -325,7 +326,7 @@ class Monitor:
     def _join_processes(
         self, workers: tuple[Worker, ...], processes: tuple[Process, ...]
     ) -> tuple[Worker, ...]:
-        """Each worker with its process; the same object while neither of the two changes."""
+        """Returns each worker with its process: the same object while neither of them changes."""
         by_pid = {process.pid: process for process in processes}
         joined = {}
         for worker in workers:
@@ -382,7 +383,7 @@ class Monitor:
         return replace(snapshot, problems=(*snapshot.problems, problem))
 
     def _report_own_use(self, reason: str | None) -> None:
-        """In the log, and for `mpsbar doctor`, which is another process."""
+        """Logs the reason, and writes it for `mpsbar doctor`, which is another process."""
         import logging
 
         from mpsbar.system.own_use_file import write_own_use
@@ -416,7 +417,7 @@ class Monitor:
     def _explain(
         self, snapshot: Snapshot, ended: EndedPairs, exits: dict[int, Exit]
     ) -> tuple[EndedPairs, EndedPairs]:
-        """The ends with their verdicts, and earlier ones whose verdict has changed."""
+        """Returns the ends with their verdicts, and earlier ones whose verdict has changed."""
         ends = self._ends
         if ends is None:
             return ended, []
@@ -444,7 +445,7 @@ class Monitor:
             self._events.add(snapshot.time, alert)
 
     def _find_other_frees(self, snapshot: Snapshot) -> None:
-        """A Free that another program asked for is in the next stats of its worker."""
+        """Adds the frees that other programs asked for: each is in the next stats of its worker."""
         if not self._tracker.find_new_frees(snapshot.workers):
             return
         pending = {action.pid for action in self._actions.pending if isinstance(action, Free)}
@@ -496,7 +497,7 @@ class Monitor:
         return tuple(known.values())
 
     def _attempt(self, step: str, do: Callable[[], _T]) -> tuple[_T | None, str | None]:
-        """The result, or why there is none: a step that fails must not stop the others.
+        """Returns the result, or why there is none: a step that fails must not stop the others.
 
         A failure is logged once, until it changes.
         """

@@ -157,7 +157,7 @@ def read_own_json(path: Path, most: int, parse: Callable[[Any], Parsed]) -> Pars
 
 
 def read_json(path: Path, most: int, parse: Callable[[Any], Parsed]) -> Parsed | None:
-    """As read_own_json, for a file in a folder that the caller has checked."""
+    """Reads as read_own_json does, for a file in a folder that the caller has checked."""
     try:
         return _load_json(path, most, parse)
     except FileNotFoundError:
@@ -168,8 +168,9 @@ def read_json(path: Path, most: int, parse: Callable[[Any], Parsed]) -> Parsed |
 
 
 def read_json_to_change(path: Path, most: int, parse: Callable[[Any], Parsed]) -> Parsed | None:
-    """As read_own_json, for whoever writes the file anew, so that nothing in it is lost: a damaged
-    one is renamed first, and if it cannot be read or renamed, that is an OSError.
+    """Reads as read_own_json does, for whoever writes the file anew, so that nothing in it is lost.
+
+    A damaged one is renamed first, and if it cannot be read or renamed, that is an OSError.
     """
     try:
         require_safe(path)

@@ -163,7 +163,7 @@ def apply_setting(is_on: bool) -> None:
 
 
 def _list(since: float, pid: int | None = None) -> list[Path]:
-    """Newest first."""
+    """Lists the records, the newest first."""
     paths = []
     for directory in user_folders.find_run_folders():
         folder = os.path.join(directory, ENDED_FOLDER)  # noqa: PTH118 - hundreds of names

@@ -111,7 +111,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def parse_groups(text: bytes) -> list[tuple[str, str, str]]:
-    """(controller, mount below /sys/fs/cgroup, path) of the memory controller, version 1 first."""
+    """Returns (controller, mount below /sys/fs/cgroup, path) for memory, version 1 first."""
     groups: list[tuple[str, str, str]] = []
     for line in text.decode(errors="replace").splitlines()[:50]:
         _, _, rest = line.partition(":")

@@ -112,7 +112,7 @@ def _utilization(statistics: Properties) -> float | None:
 
 
 def _memory_in_use(statistics: Properties) -> int | None:
-    """By the exact key: "In use system memory (driver)" is another thing, "Alloc…" is virtual."""
+    """Reads the exact key: "In use system memory (driver)" is different, "Alloc…" is virtual."""
     values = (_count(statistics.get(key)) for key in ("In use system memory", "vramUsedBytes"))
     return next((value for value in values if value is not None), None)
 

@@ -238,7 +238,7 @@ def parse_panic(text: str) -> Panic | None:
 
 
 def parse_time(value: Any) -> float | None:
-    """2026-09-23 00:02:28.5379 +0200 as seconds since the epoch."""
+    """Parses a time such as "2026-09-23 00:02:28.5379 +0200" to seconds since the epoch."""
     if not isinstance(value, str) or len(value) > 40:
         return None
     try:

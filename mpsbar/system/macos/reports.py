@@ -72,7 +72,7 @@ class MacReports:
         )  # fmt: skip
 
     def _find_panic(self, names: list[tuple[ReportName, Path]], end: EndedPid) -> Panic | None:
-        """Written at the next boot; the first after the process was last seen."""
+        """Finds the first panic after the process was last seen; it is written at the next boot."""
         panics = [
             (n, p) for n, p in names
             if (n.kind == "panic" or n.process.startswith("panic"))
