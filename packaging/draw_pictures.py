@@ -170,7 +170,7 @@ def _record(worker: Worker, times: tuple[float, ...]) -> Run:
     series = TimeSeries(times, columns)
     known = {"held": worker.held}
     return Run(
-        worker.pid, None, worker.name, "mps", True, times[0], times[-1],
+        worker.pid, worker.name, "mps", True, times[0], times[-1],
         peak=series.most("held"), known=known, series=series,
     )  # fmt: skip
 
