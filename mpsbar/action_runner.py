@@ -55,7 +55,7 @@ class ActionRunner:
         self._computer, self._latest, self._wake = computer, latest, wake
         self.pending: frozenset[Asked] = frozenset()
         self.progress: Progress | None = None  # of the dtype probe
-        self.gpu_clients: dict[int, bool] = {}  # whether a pid holds the GPU, set at each tick
+        self.gpu_clients: dict[int, bool] = {}  # whether a pid uses the GPU, set at each tick
         self._runner: ProbeRunner | None = None
         self._closing = threading.Event()  # ends an inspection between two Pythons
         self._pools: dict[bool, ThreadPoolExecutor] = {}  # True: for Stop alone
@@ -134,7 +134,9 @@ class ActionRunner:
 
                 return connect(python)
             case InspectPythons():
-                return self._inspect_pythons()
+                from mpsbar.doctor_reader import read_doctor_report  # slow to import
+
+                return read_doctor_report(self._latest(), stop=self._closing)
             case ProbeDtypes():
                 return self._probe()
 
@@ -168,13 +170,6 @@ class ActionRunner:
                 return False
 
         return is_same
-
-    def _inspect_pythons(self) -> "DoctorReport":
-        from mpsbar.doctor.pythons import find_pythons, inspect_all  # rarely needed, slow to import
-        from mpsbar.workers.environments import read_enabled
-
-        snapshot = self._latest()
-        return inspect_all(snapshot, find_pythons(snapshot, read_enabled()), stop=self._closing)
 
     def _probe(self) -> "Probe":
         """Probe the first Python that has torch, those of workers first, and write the result."""

@@ -57,8 +57,8 @@ class AutoFreer:
         """
         if not self._attempt("sharing automatic frees", self._share)[0]:
             return [], []
-        found, _ = self._attempt("automatic frees", partial(self._auto_free.consider, snapshot))
-        return found or ([], [])
+        frees, _ = self._attempt("automatic frees", partial(self._auto_free.consider, snapshot))
+        return frees or ([], [])
 
     def close(self) -> None:
         if self._shared is not None:

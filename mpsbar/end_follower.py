@@ -17,20 +17,20 @@ from mpsbar.core.process_tracker import EndedPairs, TrackedProcess
 from mpsbar.core.recent_conditions import RESET_SECONDS, RecentConditions
 from mpsbar.core.sleep_gap import GAP
 from mpsbar.core.snapshot import Snapshot
-from mpsbar.core.verdicts import judge_end
+from mpsbar.core.verdicts import SIGTERM, judge_end
 from mpsbar.system.last_words import find_last_words
 from mpsbar.system.platform import Computer, EndedPid, ReportReader
 
 # When to look for reports of macOS after an end: they appear within seconds.
 RECHECK_SECONDS = (3.0, 10.0)
 _SAME_RUN_SECONDS = 60.0
-_MAX_UNSETTLED = 100
+_MAX_PENDING = 100
 _MAX_RECENT = 200
 _RANK = re.compile(r"(.+) rank \d+ of (\d+)")
 
 
 @dataclass(slots=True)
-class _Unsettled:
+class _PendingVerdict:
     """An end whose verdict may change, because the system may still write about it."""
 
     tracked: TrackedProcess
@@ -46,12 +46,12 @@ class EndFollower:
         self._reports: ReportReader = computer.read_reports()
         self._known: set[tuple[int, float]] = set()
         self.conditions = RecentConditions()
-        self._unsettled: list[_Unsettled] = []
+        self._pending: list[_PendingVerdict] = []
         self._recent: deque[tuple[float, int | None, EndedProcess]] = deque(maxlen=_MAX_RECENT)
 
     def poll(self) -> dict[int, Exit]:
-        """The watched processes that have ended since the last call, by pid."""
-        return {found.pid: found for found in self._watch.poll()}
+        """Returns the watched processes that have ended since the last call, by pid."""
+        return {exit_.pid: exit_ for exit_ in self._watch.poll()}
 
     def follow(self, snapshot: Snapshot) -> None:
         """Watch what is new; remember what will be needed when a process ends."""
@@ -65,49 +65,49 @@ class EndFollower:
         self._reports.refresh()
 
     def explain(self, snapshot: Snapshot, ended: EndedPairs, exits: dict[int, Exit]) -> EndedPairs:
-        """The same ends with their verdicts. Those that were ended by a launcher come last."""
+        """Returns the same ends with their verdicts; those that a launcher ended come last."""
 
         def is_asked_to_end(item: tuple[TrackedProcess, EndedProcess]) -> bool:
-            found = exits.get(item[0].pid)
-            return found is not None and found.status is not None and found.status.signal == 15
+            exit_ = exits.get(item[0].pid)
+            return exit_ is not None and exit_.status is not None and exit_.status.signal == SIGTERM
 
         explained: EndedPairs = []
         for tracked, end in sorted(ended, key=is_asked_to_end):
-            found = exits.get(tracked.pid)
-            is_same = found is not None and found.started == tracked.started
+            exit_ = exits.get(tracked.pid)
+            is_same = exit_ is not None and exit_.started == tracked.started
             explained.append(
-                (tracked, self._explain(snapshot, tracked, end, found if is_same else None))
+                (tracked, self._explain(snapshot, tracked, end, exit_ if is_same else None))
             )
         return explained
 
     def recheck(self, now: float) -> list[tuple[TrackedProcess, EndedProcess]]:
-        """Ends whose verdict has changed or is final now."""
+        """Returns the ends whose verdict has changed or is final now."""
         changed = []
-        for unsettled in self._unsettled[:]:
+        for pending in self._pending[:]:
             # A clock that was set back must not keep it for ever.
-            is_due = unsettled.due[0] <= now or now < unsettled.end.ended
+            is_due = pending.due[0] <= now or now < pending.end.ended
             if not is_due:
                 continue
-            unsettled.due.pop(0)
-            reports = self._read_reports(unsettled.end, unsettled.evidence.status)
-            before = unsettled.evidence
-            unsettled.evidence = replace(
+            pending.due.pop(0)
+            reports = self._read_reports(pending.end, pending.evidence.status)
+            before = pending.evidence
+            pending.evidence = replace(
                 before,
                 reports=_merge(before.reports, reports),
-                gpu_reset=before.gpu_reset or self.conditions.was_reset(unsettled.end.ended),
+                gpu_reset=before.gpu_reset or self.conditions.was_reset(pending.end.ended),
             )
-            verdict = judge_end(unsettled.evidence)
-            is_final = not unsettled.due or reports.crash is not None or reports.jetsam is not None
-            end = replace(unsettled.end.with_verdict(verdict), is_settled=is_final)
+            verdict = judge_end(pending.evidence)
+            is_final = not pending.due or reports.crash is not None or reports.jetsam is not None
+            end = replace(pending.end.with_verdict(verdict), is_settled=is_final)
             if is_final:
-                self._unsettled.remove(unsettled)
-            if end != unsettled.end:
-                unsettled.end = end
-                changed.append((unsettled.tracked, end))
+                self._pending.remove(pending)
+            if end != pending.end:
+                pending.end = end
+                changed.append((pending.tracked, end))
         return changed
 
     def explain_unseen(self, ended: Iterable[EndedProcess], now: float) -> list[EndedProcess]:
-        """Ends that happened while mpsbar was not running: from what was left behind."""
+        """Explains ends that happened while mpsbar was not running, from what was left behind."""
         boot = self._computer.read_boot()
         return [
             explain_unseen(end, now, self._reports, boot, self._computer.is_mac) for end in ended
@@ -117,26 +117,25 @@ class EndFollower:
         self._watch.close()
 
     def _explain(
-        self, snapshot: Snapshot, tracked: TrackedProcess, end: EndedProcess, found: Exit | None
+        self, snapshot: Snapshot, tracked: TrackedProcess, end: EndedProcess, exit_: Exit | None
     ) -> EndedProcess:
-        status = None if found is None else found.status
+        status = None if exit_ is None else exit_.status
         record = None
         if tracked.is_connected:
             record = find_last_words(tracked.pid, tracked.started, last_seen=tracked.last)
-        end = _set_time(end, tracked, found, None if record is None else record.ended)
+        end = _set_time(end, tracked, exit_, None if record is None else record.ended)
         stopped = snapshot.stopped.get(tracked.pid)
         was_asked = stopped is not None and stopped.state == "asked"
         was_asked &= stopped is not None and is_same_start(stopped.started, tracked.started)
         known = EndEvidence(
             status=status,
-            was_seen=end.was_seen,
             is_connected=tracked.is_connected,
             writes_exit_record=tracked.writes_exit_record,
             words=record,
             stop_signal=None
             if not was_asked or stopped is None
             else ("SIGTERM" if stopped.firmly else "SIGINT"),
-            became=found is None and self._became_another(tracked),
+            became=exit_ is None and self._became_another(tracked),
             parent_failed=self._find_failed_rank(tracked, end.ended),
             held=end.held,
             peak=end.peak,
@@ -146,12 +145,12 @@ class EndFollower:
         )
         evidence = build_evidence(known, end.ended, self.conditions)
         verdict = judge_end(evidence)
-        has_room = len(self._unsettled) < _MAX_UNSETTLED  # else what is known now is shown at once
+        has_room = len(self._pending) < _MAX_PENDING  # else what is known now is shown at once
         may_change = has_room and may_be_reported(evidence)
         end = replace(end.with_verdict(verdict), is_settled=not may_change)
         if may_change:
             due = [end.ended + seconds for seconds in RECHECK_SECONDS]
-            self._unsettled.append(_Unsettled(tracked, end, evidence, due))
+            self._pending.append(_PendingVerdict(tracked, end, evidence, due))
         self._recent.append((end.ended, tracked.parent, end))
         return end
 
@@ -172,7 +171,7 @@ class EndFollower:
         return details.started == tracked.started and details.command != tracked.command
 
     def _find_failed_rank(self, tracked: TrackedProcess, ended: float) -> str | None:
-        """Another child of the same launcher that failed just before: torchrun ends the others."""
+        """Finds a child of the same launcher that failed just before: torchrun ends the others."""
         run = _RANK.fullmatch(tracked.name)
         if run is None or tracked.parent in (None, 0, 1):
             return None  # two runs of one terminal have a parent in common too
@@ -197,18 +196,17 @@ def explain_unseen(
         verdict = replace(record.verdict, fallbacks=record.fallbacks)
         return set_end(end.with_verdict(verdict), record.ended, record.started)
     is_restarted = boot is not None and boot > end.ended
-    found = reports.read(
+    system_reports = reports.read(
         EndedPid(end.pid, end.started, end.ended, now, is_exact=False, restarted=is_restarted)
     )
     known = EndEvidence(
-        was_seen=False,
         is_connected=True,
         words=record,
         restarted=is_restarted,
         held=end.held,
         peak=end.peak,
         is_mac=is_mac,
-        reports=found,
+        reports=system_reports,
     )
     end = end.with_verdict(judge_end(build_evidence(known, end.ended)))
     if record is None or record.ended < end.ended:
@@ -217,19 +215,19 @@ def explain_unseen(
 
 
 def set_end(end: EndedProcess, ended: float, started: float | None = None) -> EndedProcess:
-    """The same with another time of its end, and how long it ran till then."""
+    """Returns the process with another end time, and the run time that follows."""
     began = end.started if end.started is not None else started
     ran = end.ran if began is None else max(0.0, ended - began)
     return replace(end, ended=ended, ran=ran)
 
 
 def _set_time(
-    end: EndedProcess, tracked: TrackedProcess, found: Exit | None, reported_time: float | None
+    end: EndedProcess, tracked: TrackedProcess, exit_: Exit | None, reported_time: float | None
 ) -> EndedProcess:
-    """When it ended: what Python said itself is exact, a tick is not."""
+    """Sets when it ended: what Python said itself is exact, a tick is not."""
     if reported_time is not None and tracked.last - GAP <= reported_time <= end.ended + 1:
         end = replace(end, ended=reported_time, was_seen=True)
-    elif found is not None and not end.was_seen:  # the computer slept meanwhile
+    elif exit_ is not None and not end.was_seen:  # the computer slept meanwhile
         end = replace(end, ended=tracked.last)
     if tracked.started is not None:
         end = replace(end, ran=max(0.0, end.ended - tracked.started))

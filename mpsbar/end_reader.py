@@ -83,7 +83,7 @@ def _complete(end: EndedProcess, record: LastWords) -> EndedProcess:
 
 
 def _explain_record(record: LastWords, is_mac: bool) -> EndedProcess:
-    known = EndEvidence(was_seen=False, is_connected=True, words=record, is_mac=is_mac)
+    known = EndEvidence(is_connected=True, words=record, is_mac=is_mac)
     verdict = judge_end(build_evidence(known, record.ended))
     if record.verdict is not None:
         verdict = replace(record.verdict, fallbacks=record.fallbacks)

@@ -1,4 +1,6 @@
-"""The junction: one thread builds Snapshot after Snapshot; `perform` carries a click to a worker.
+"""The monitor: a thread that reads this computer and its workers, and publishes a Snapshot.
+
+`perform` starts an action.
 
 One tick: scan this computer and poll the workers -> Snapshot -> trends -> health -> process
 tracker -> alerts -> events -> history; then the caches to free by itself, where that is set.
@@ -44,6 +46,8 @@ from mpsbar.workers.connection import raise_connection_limit
 from mpsbar.workers.poll import RecordedWorkers, WorkerPoll
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from mpsbar.core.dtype_results import Probe
     from mpsbar.core.settings import Settings
     from mpsbar.dtypes.results import LatestResult
@@ -139,7 +143,7 @@ class Monitor:
         return self.latest
 
     def read_once(self) -> Snapshot:
-        """A single Snapshot that is complete: shares of the GPU need two readings."""
+        """Returns a single complete Snapshot: shares of the GPU need two readings."""
         self._computer.wait_for_slow(_SLOW_SECONDS)
         snapshot = self.tick()
         if not self._has_gpu_times:
@@ -203,7 +207,7 @@ class Monitor:
                 if on_tick is not None:
                     self._attempt("showing a snapshot", partial(on_tick, snapshot))
             try:
-                self._note(self._wakes.get(timeout=self.pause))
+                self._handle_wake(self._wakes.get(timeout=self.pause))
             except queue.Empty:
                 continue
         self._close_readers()
@@ -219,11 +223,11 @@ class Monitor:
         if self._recorder is not None:
             self._attempt("closing the history", self._recorder.close)
 
-    def _note_all(self) -> None:
+    def _handle_wakes(self) -> None:
         while not self._wakes.empty():
-            self._note(self._wakes.get())
+            self._handle_wake(self._wakes.get())
 
-    def _note(self, wake: Outcome | None) -> None:
+    def _handle_wake(self, wake: Outcome | None) -> None:
         if isinstance(wake, Freed):
             self._auto_freer.note(wake)
         if isinstance(wake, Freed | Limited | Tensors | Stopped) and not _is_trivial(wake):
@@ -238,14 +242,14 @@ class Monitor:
             self._tracker.note_free(wake.pid, wake.number)
 
     def _build(self) -> Snapshot:
-        self._note_all()
+        self._handle_wakes()
         exits = self._poll_exits()  # before the scan, which then does not find them
         snapshot = self._read()
         if self._thread is not None:  # a single reading leaves the dtypes to those who show them
             snapshot = replace(snapshot, dtypes=self._read_dtypes(snapshot))
         snapshot = self._judge(snapshot)
         snapshot = self._keep_budget(snapshot)
-        ended, corrected = self._follow(snapshot, exits)
+        ended, corrected = self._add_events(snapshot, exits)
         self._free_by_itself(snapshot)
         now = time.monotonic()
         seen = replace(
@@ -260,7 +264,7 @@ class Monitor:
         return self._record(seen, ended, corrected)
 
     def _poll_exits(self) -> dict[int, Exit]:
-        """The ends that the kernel reports. A single reading watches nothing."""
+        """Returns the ends that the kernel reports. A single reading watches nothing."""
         if self._ends is None:
             if not self.ticks and self._thread is None and self._recorder is None:
                 return {}
@@ -272,7 +276,7 @@ class Monitor:
         return self._attempt("asking for ends", self._ends.poll)[0] or {}
 
     def _free_by_itself(self, snapshot: Snapshot) -> None:
-        """Only while it ticks by itself: a single reading changes nothing."""
+        """Starts automatic frees, but never from a single reading, which changes nothing."""
         if not self._may_free or self._thread is None or self._is_closed:
             return
         if snapshot.machine.recording is not None:
@@ -282,7 +286,14 @@ class Monitor:
             self._events.add(snapshot.time, outcome)
             self._outcomes.add(outcome, time.monotonic())
         for free in frees:
-            self._attempt("an automatic free", partial(self.perform, free))
+            future, _ = self._attempt("starting an automatic free", partial(self.perform, free))
+            if future is not None:
+                future.add_done_callback(self._log_failed_free)
+
+    def _log_failed_free(self, future: "Future[Freed]") -> None:
+        """Logs what a free raised: nobody waits for its result. Runs on the action's thread."""
+        if not future.cancelled():
+            self._attempt("an automatic free", future.result)
 
     def _read(self) -> Snapshot:
         """This computer, its processes and the workers; a reader that fails stops no other."""
@@ -315,7 +326,7 @@ class Monitor:
     def _join_processes(
         self, workers: tuple[Worker, ...], processes: tuple[Process, ...]
     ) -> tuple[Worker, ...]:
-        """Each worker with its process; the same object while neither of the two changes."""
+        """Returns each worker with its process: the same object while neither of them changes."""
         by_pid = {process.pid: process for process in processes}
         joined = {}
         for worker in workers:
@@ -372,7 +383,7 @@ class Monitor:
         return replace(snapshot, problems=(*snapshot.problems, problem))
 
     def _report_own_use(self, reason: str | None) -> None:
-        """In the log, and for `mpsbar doctor`, which is another process."""
+        """Logs the reason, and writes it for `mpsbar doctor`, which is another process."""
         import logging
 
         from mpsbar.system.own_use_file import write_own_use
@@ -381,7 +392,9 @@ class Monitor:
             logging.getLogger("mpsbar").warning("%s", reason)
         self._attempt("reporting its own use", partial(write_own_use, reason))
 
-    def _follow(self, snapshot: Snapshot, exits: dict[int, Exit]) -> tuple[EndedPairs, EndedPairs]:
+    def _add_events(
+        self, snapshot: Snapshot, exits: dict[int, Exit]
+    ) -> tuple[EndedPairs, EndedPairs]:
         """Add the events of this snapshot: ends, frees by other programs, alerts.
 
         Returns the processes that ended, and those of which more is known now.
@@ -404,7 +417,7 @@ class Monitor:
     def _explain(
         self, snapshot: Snapshot, ended: EndedPairs, exits: dict[int, Exit]
     ) -> tuple[EndedPairs, EndedPairs]:
-        """The ends with their verdicts, and earlier ones whose verdict has changed."""
+        """Returns the ends with their verdicts, and earlier ones whose verdict has changed."""
         ends = self._ends
         if ends is None:
             return ended, []
@@ -432,13 +445,13 @@ class Monitor:
             self._events.add(snapshot.time, alert)
 
     def _find_other_frees(self, snapshot: Snapshot) -> None:
-        """A Free that another program asked for is in the next stats of its worker."""
+        """Adds the frees that other programs asked for: each is in the next stats of its worker."""
         if not self._tracker.find_new_frees(snapshot.workers):
             return
         pending = {action.pid for action in self._actions.pending if isinstance(action, Free)}
         # An outcome is queued before its action stops being pending: now all of ours are known.
         if not self._wakes.empty():
-            self._note_all()
+            self._handle_wakes()
             self._wakes.put(None)  # the next tick shows the other outcomes
         for worker in self._tracker.find_new_frees(snapshot.workers):
             if worker.pid in pending or worker.last_free is None:
@@ -484,7 +497,7 @@ class Monitor:
         return tuple(known.values())
 
     def _attempt(self, step: str, do: Callable[[], _T]) -> tuple[_T | None, str | None]:
-        """The result, or why there is none: a step that fails must not stop the others.
+        """Returns the result, or why there is none: a step that fails must not stop the others.
 
         A failure is logged once, until it changes.
         """

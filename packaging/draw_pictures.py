@@ -152,7 +152,7 @@ def build_report(appearance: str) -> str:
     free = RecordedEvent(times[60], "free", "done", worker.pid, worker.name, size=1 << 30)
     runs = tuple(_record(each, times) for each in now.workers)
     period = Period(times[0], times[-1], runs=runs, events=(free,))
-    report = Report(__version__, now, None, (period,))
+    report = Report(__version__, now, (period,))
     style, script = (resource(name).read_text("utf-8") for name in ("report.css", "report.js"))
     is_dark = "all" if appearance == "dark" else "not all"
     return render_report(
@@ -170,7 +170,7 @@ def _record(worker: Worker, times: tuple[float, ...]) -> Run:
     series = TimeSeries(times, columns)
     known = {"held": worker.held}
     return Run(
-        worker.pid, None, worker.name, "mps", True, times[0], times[-1],
+        worker.pid, worker.name, "mps", True, times[0], times[-1],
         peak=series.most("held"), known=known, series=series,
     )  # fmt: skip
 

@@ -39,12 +39,14 @@ FOLDERS: dict[str, set[str]] = {
     },
     # mpsbar's check of itself tries every part of it.
     "doctor.self_test": {"language", "core", "system", "workers", "desktop", "ui.text"},
-    "history": {"language", "core", "system.files", "system.ownership", "system.paths", "system.single_instance"},
+    "history": {"language", "core", "system.files", "system.ownership", "system.paths", "system.single_instance", "system.uptime"},
     # One page shows what all features found.
     "history.report": {
         "language", "core", "system.files", "system.native_operations", "system.paths", "ui.columns", "ui.text", "history", "dtypes", "doctor",
     },
-    "action_runner": {"agent.conventions", "core", "system", "workers", "dtypes", "doctor"},
+    # The doctor's report with what mpsbar knows of itself, for commands, menu and page.
+    "doctor_reader": {"core", "system", "workers", "desktop", "doctor", "fleet"},
+    "action_runner": {"agent.conventions", "core", "system", "workers", "dtypes", "doctor", "doctor_reader"},
     # Part of the monitor's tick: how each process ended.
     "end_follower": {"core", "system"},
     # All ends that are known, for `mpsbar why` and the report.
@@ -63,7 +65,7 @@ FOLDERS: dict[str, set[str]] = {
     },
     "cli": {
         "language", "agent.__version__", "agent.conventions", "agent.frameworks", "core", "system", "workers", "ui", "ui.process_table", "ui.status_table", "ui.text",
-        "dtypes", "dtypes.compare", "doctor", "doctor.self_test", "history", "history.report", "monitor", "end_reader", "desktop", "fleet",
+        "dtypes", "dtypes.compare", "doctor", "doctor.self_test", "history", "history.report", "monitor", "doctor_reader", "end_reader", "desktop", "fleet",
         "snapshot",  # of mpsbar/__init__.py
     },
     # `snapshot()` is for scripts that watch others; a worker never calls it by itself. `compare()` is imported when called.

@@ -72,11 +72,11 @@ def make_period(seconds=3600.0, step=120.0):
          "footprint": values},
     )  # fmt: skip
     runs = (
-        Run(4001, since, "train_1.py", "mps", True, since, NOW, None, None, 5 * GB, 6 * GB,
+        Run(4001, "train_1.py", "mps", True, since, NOW, None, None, 5 * GB, 6 * GB,
             {"held": 5 * GB}, held),
-        Run(4003, since, HOSTILE, "mps", True, since, NOW - 60, NOW - 58, "pressure", 3 * GB, 3 * GB,
+        Run(4003, HOSTILE, "mps", True, since, NOW - 60, NOW - 58, "pressure", 3 * GB, 3 * GB,
             {"held": GB}, held),
-        Run(4009, since, "overnight.py", "mps", True, since - 9e4, NOW - 8e4, NOW - 8e4, "unseen",
+        Run(4009, "overnight.py", "mps", True, since - 9e4, NOW - 8e4, NOW - 8e4, "unseen",
             20 * GB, 21 * GB, {"held": 19 * GB}),
     )  # fmt: skip
     events = (
@@ -123,7 +123,7 @@ def make_report(**fields):
         "periods": (make_period(), make_period(3 * 86400.0, 2400.0)), "probe": probe, "home": HOME,
         "diagnostics": diagnostics, "ends": make_ends(), "native": NativeOperations({"cumsum": (2, 14)}, (2, 15)),
     } | fields  # fmt: skip
-    return Report("0.1.0", snapshot, doctor_report, **given)
+    return Report("0.1.0", snapshot, **given)
 
 
 def make_page(report=None):

@@ -353,7 +353,7 @@ def test_tensors_and_connections_and_inspections(monitor, workers, monkeypatch, 
     refused = monitor.perform(Connect("/no/such/python")).result(TIMEOUT)
     assert refused.state == "refused"
     assert read_enabled() == []
-    monkeypatch.setattr("mpsbar.doctor.pythons.find_pythons", lambda *_: [sys.executable])
+    monkeypatch.setattr("mpsbar.doctor_reader.find_pythons", lambda *_: [sys.executable])
     doctor_report = monitor.perform(InspectPythons()).result(TIMEOUT)
     assert doctor_report.pythons[0][0].torch.startswith("2.")
 
@@ -638,8 +638,8 @@ def test_a_count_of_tensors_lasts_longer_than_a_minute_for_who_reads_it(monitor,
         monotonic=lambda: now[0], perf_counter=time.perf_counter, time=time.time, sleep=time.sleep
     )
     monkeypatch.setattr("mpsbar.monitor.time", clock)
-    monitor._note(Tensors(7, "done"))
-    monitor._note(Freed(7, "a.py", "done"))
+    monitor._handle_wake(Tensors(7, "done"))
+    monitor._handle_wake(Freed(7, "a.py", "done"))
     now[0] += 120
     seen = monitor.tick()
     assert (list(seen.tensors), list(seen.freed)) == ([7], [])
@@ -846,6 +846,21 @@ def test_who_only_looks_frees_nothing_by_itself(workers, monkeypatch):
         assert monitor.latest.events == ()
     finally:
         monitor.close()
+
+
+def test_what_an_automatic_free_raises_is_logged_once(monitor, caplog, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr("mpsbar.action_runner.free_worker", fail)
+    free = Free(2, cause="keep_below")
+    monkeypatch.setattr(monitor._auto_freer, "consider", lambda _: ([free], []))
+    monitor.start()
+    wait_for(lambda: "RuntimeError: planted" in caplog.text, "the line")
+    ticks = monitor.ticks
+    wait_for(lambda: monitor.ticks > ticks + 5, "more of them")
+    lines = [line for line in caplog.messages if "RuntimeError: planted" in line]
+    assert lines == ["an automatic free failed: RuntimeError: planted"]
 
 
 def test_an_automatic_free_that_finds_the_process_busy_is_no_event(monitor, workers, monkeypatch):

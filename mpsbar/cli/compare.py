@@ -5,9 +5,8 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import INTERRUPTED, print_stderr, run_cancellable, show_progress
-from mpsbar.cli.python_choice import DEFAULT, find_all, print_choice, refuse_python
+from mpsbar.cli.python_choice import DEFAULT, find_candidates, print_choice, refuse_python
 from mpsbar.core.errors import UserError
 from mpsbar.language import _, ngettext
 
@@ -26,7 +25,6 @@ EXAMPLES = (
     "mpsbar compare model.py:make",
     "mpsbar compare model.py:make --dtypes float16,bfloat16 --device mps",
 )
-_DTYPES = ("float32", "float16", "bfloat16", "float64", "autocast")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         "dtypes": _parse_dtypes(options), "device": options.device,
         "reference": options.reference, "timing": False if options.no_timing else None,
     }  # fmt: skip
-    runner = CompareRunner(_find_pythons(options.python), str(file), function, chosen)
+    runner = CompareRunner(find_candidates(options.python), str(file), function, chosen)
     # The user's model is loaded in a process of its own, which Ctrl-C ends.
     result = run_cancellable(lambda: runner.run(_show_step), runner.cancel)
     if result.ended == "cancelled" and result.data is None:
@@ -105,21 +103,18 @@ def _parse_subject(options: argparse.Namespace) -> tuple[Path, str]:
 def _parse_dtypes(options: argparse.Namespace) -> list[str] | None:
     if options.dtypes is None:
         return None
+    from mpsbar.dtypes.compare.text import DTYPES
+
+    known = (*DTYPES, "float64")
     names = [name for name in options.dtypes.split(",") if name]
     for name in names:
-        if name.partition(":")[0] not in _DTYPES:
+        if name.partition(":")[0] not in known:
             options.refuse(
                 _("unknown dtype {name!r}: choose from {names}").format(
-                    names=", ".join(_DTYPES), name=name
+                    names=", ".join(known), name=name
                 )
             )
     return names
-
-
-def _find_pythons(named: str | None) -> list[str]:
-    if named is not None:
-        return [find_python(named)]
-    return find_all()
 
 
 def _show_step(name: str, done: int, total: int) -> None:

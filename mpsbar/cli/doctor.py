@@ -2,14 +2,13 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpsbar import __version__
 from mpsbar import snapshot as read_snapshot
 from mpsbar.cli.arguments import find_python
-from mpsbar.cli.output import print_stderr, show_progress
+from mpsbar.cli.output import print_stderr, progress_line, show_progress
 from mpsbar.core.errors import reason_of
 from mpsbar.language import _
 
@@ -55,11 +54,16 @@ def run(options: argparse.Namespace) -> int:
         return 2
     if options.self_test:
         return _test_self(options)
-    from mpsbar.doctor.render import build_doctor_json, render_doctor
+    from mpsbar.doctor.render import build_doctor_json, render_doctor, render_progress
+    from mpsbar.doctor_reader import read_doctor_report
 
     snapshot = read_snapshot()
     named = options.python is not None
-    report = make_doctor_report(snapshot, [find_python(options.python)] if named else None)
+    pythons = [find_python(options.python)] if named else None
+    with progress_line():
+        report = read_doctor_report(
+            snapshot, pythons, lambda done, total: show_progress(render_progress(done, total))
+        )
     if options.json:
         print(json.dumps(build_doctor_json(report)))
     elif named:
@@ -86,11 +90,9 @@ def _test_self(options: argparse.Namespace) -> int:
 
     named = options.python is not None
     python = find_python(options.python) if named else find_torch()
-    show_progress(_("checking mpsbar; starting a process with torch takes a few seconds"))
-    try:
+    with progress_line():
+        show_progress(_("checking mpsbar; starting a process with torch takes a few seconds"))
         checks = check_all(python)
-    finally:
-        show_progress("")
     if options.json:
         print(json.dumps(build_self_test(__version__, checks)))
     else:
@@ -116,44 +118,3 @@ def _write_readings(python: str | None, share: bool) -> None:
     print("\n" + say_readings(shorten_home(str(file), str(Path.home())), share))
     if share:
         print(file.read_text(encoding="utf-8"))
-
-
-def make_doctor_report(snapshot: "Snapshot", pythons: list[str] | None = None) -> "DoctorReport":
-    """Checks these Pythons, or all that are worth a check, and shows the progress on a terminal."""
-    from dataclasses import replace
-
-    from mpsbar.core.machine import Problem
-    from mpsbar.desktop.icon_visibility import draws_no_icon, read_icon
-    from mpsbar.desktop.notifications import read_delivery
-    from mpsbar.doctor.pythons import find_pythons, inspect_all
-    from mpsbar.doctor.render import render_progress
-    from mpsbar.system.own_use_file import read_own_use
-    from mpsbar.workers.environments import read_enabled
-
-    if pythons is None:
-        pythons = find_pythons(snapshot, read_enabled())
-    try:
-        report = inspect_all(
-            snapshot, pythons, lambda done, total: show_progress(render_progress(done, total))
-        )
-    finally:
-        show_progress("")
-    if own_use := read_own_use():
-        problems = (*report.problems, Problem("own use", own_use))
-        report = replace(report, problems=problems)
-    if (service := _find_service_problem()) is not None:
-        report = replace(report, problems=(*report.problems, Problem("metrics", service)))
-    no_icon = draws_no_icon() if sys.platform == "darwin" else None
-    return replace(report, icon=read_icon(), no_icon=no_icon, alerts=read_delivery())
-
-
-def _find_service_problem() -> str | None:
-    """Returns why the metrics of the setting `export` are not served; None if they are, or if it is
-    off."""
-    from mpsbar.core.addresses import parse_address
-    from mpsbar.core.settings import OFF
-    from mpsbar.fleet.service import find_service_problem
-    from mpsbar.system.settings_file import read_settings
-
-    setting = read_settings().settings.export
-    return None if setting == OFF else find_service_problem(parse_address(setting))

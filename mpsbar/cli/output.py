@@ -7,7 +7,8 @@ import shutil
 import signal
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -62,6 +63,15 @@ def show_progress(text: str) -> None:
     if sys.stderr is not None and sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
+
+
+@contextmanager
+def progress_line() -> Iterator[None]:
+    """Removes the line of progress afterwards, also after an error or Ctrl-C."""
+    try:
+        yield
+    finally:
+        show_progress("")
 
 
 def print_each(texts: Iterable[str], as_json: bool) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mpsbar import snapshot as read_snapshot
-from mpsbar.cli.arguments import find_python
 from mpsbar.cli.output import (
     INTERRUPTED,
     is_coloured,
@@ -17,7 +16,7 @@ from mpsbar.cli.output import (
     save_result,
     show_progress,
 )
-from mpsbar.cli.python_choice import DEFAULT, print_choice, report_failure
+from mpsbar.cli.python_choice import DEFAULT, find_candidates, print_choice, report_failure
 from mpsbar.core.errors import UserError
 from mpsbar.language import _
 
@@ -100,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
     before = None if options.against is None else read_result(Path(options.against).expanduser())
     snapshot = read_snapshot()
     _check_moment(snapshot, options.force)
-    probe = _probe(_find_pythons(snapshot, options), options)
+    probe = _probe(find_candidates(options.python, snapshot), options)
     if not probe.cells:
         return report_failure(probe, options)
     if options.python is None:
@@ -143,16 +142,7 @@ def _run_deep(options: argparse.Namespace) -> int:
 
     snapshot = read_snapshot()
     _check_moment(snapshot, options.force)
-    return deep_probe.run(options, _find_pythons(snapshot, options), _table_style())
-
-
-def _find_pythons(snapshot: "Snapshot", options: argparse.Namespace) -> list[str]:
-    from mpsbar.doctor.pythons import find_pythons
-    from mpsbar.workers.environments import read_enabled
-
-    if options.python is not None:
-        return [find_python(options.python)]
-    return list(find_pythons(snapshot, read_enabled()))
+    return deep_probe.run(options, find_candidates(options.python, snapshot), _table_style())
 
 
 def _probe(pythons: list[str], options: argparse.Namespace) -> "Probe":

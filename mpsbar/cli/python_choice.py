@@ -17,18 +17,21 @@ from mpsbar.language import _
 
 if TYPE_CHECKING:
     from mpsbar.core.dtype_results import Probe
+    from mpsbar.core.snapshot import Snapshot
     from mpsbar.dtypes.deep_results import DeepProbe
 
 DEFAULT = _("default: the active environment's, else the first found with torch")
 
 
-def find_all() -> list[str]:
-    """Finds every Python: the active environment's first, then those in use."""
+def find_candidates(named: str | None, snapshot: "Snapshot | None" = None) -> list[str]:
+    """Finds the Pythons to try: the one that is named, else the active environment's first."""
     from mpsbar import snapshot as read_snapshot
     from mpsbar.doctor.pythons import find_pythons
     from mpsbar.workers.environments import read_enabled
 
-    return find_pythons(read_snapshot(), read_enabled())
+    if named is not None:
+        return [find_python(named)]
+    return find_pythons(snapshot or read_snapshot(), read_enabled())
 
 
 def require_named(given: str) -> str:

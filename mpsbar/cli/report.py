@@ -4,7 +4,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from mpsbar.cli import on_hosts
-from mpsbar.cli.output import print_stderr
+from mpsbar.cli.output import print_stderr, progress_line, show_progress
 from mpsbar.core.errors import UserError, reason_of
 from mpsbar.language import _
 
@@ -61,13 +61,18 @@ def run(options: argparse.Namespace) -> int:
 
 def _write(target: "Path") -> "Path":
     from mpsbar import snapshot as read_snapshot
-    from mpsbar.cli.doctor import make_doctor_report
+    from mpsbar.doctor.render import render_progress
+    from mpsbar.doctor_reader import read_doctor_report
     from mpsbar.end_reader import read_all_ends
     from mpsbar.history.report.build import write_report
 
     snapshot = read_snapshot()
     ends = read_all_ends(snapshot.time)
-    return write_report(snapshot, make_doctor_report(snapshot), target, ends)
+    with progress_line():
+        doctor_report = read_doctor_report(
+            snapshot, None, lambda done, total: show_progress(render_progress(done, total))
+        )
+    return write_report(snapshot, doctor_report, target, ends)
 
 
 def _write_of_hosts(hosts: list[str], options: argparse.Namespace, target: "Path") -> "Path":

@@ -75,8 +75,6 @@ class CrashReport:
     sentence: str = ""  # of an assertion
     library: str = ""  # the first on the crashed stack that is not the system's own
     symbol: str = ""  # its function
-    queue: str = ""  # of the crashed thread
-    namespace: str = ""  # of the termination: SIGNAL, JETSAM, METAL, …
     has_python_traceback: bool = False  # faulthandler has written one to stderr
 
 
@@ -91,7 +89,6 @@ class GpuEvent:
 
 @dataclass(frozen=True, slots=True)
 class Panic:
-    time: float | None
     reason: str
     task: str = ""  # the name of the process that ran
 
@@ -108,17 +105,12 @@ class SystemReports:
     cgroup_kill: bool | None = None  # whether its cgroup counted a kill for memory at that time
     unreadable: tuple[Unreadable, ...] = ()
 
-    @property
-    def is_empty(self) -> bool:
-        return self == SystemReports(unreadable=self.unreadable)
-
 
 @dataclass(frozen=True, slots=True)
 class EndEvidence:
     """Everything that is known of one end. None: not known."""
 
     status: ExitStatus | None = None
-    was_seen: bool = True  # False: it ended while mpsbar was not running
     is_connected: bool = False
     # Whether its agent writes last words when Python ends by itself.
     writes_exit_record: bool | None = None

@@ -54,7 +54,6 @@ class Spread:
 class Trend:
     """Three thirds of a time span, and the median of its last sixth; outliers do not count."""
 
-    seconds: float
     first: Spread
     middle: Spread
     last: Spread
@@ -210,7 +209,7 @@ def measure(points: Series, seconds: float) -> Trend | None:
         return None
     first, middle, last = map(_spread, thirds)
     apart = _centre(thirds[2]) - _centre(thirds[0])
-    return Trend(span, first, middle, last, _spread(sixth).median, apart)
+    return Trend(first, middle, last, _spread(sixth).median, apart)
 
 
 def gpu_memory(snapshot: Snapshot) -> int | None:

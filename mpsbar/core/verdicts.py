@@ -66,7 +66,7 @@ END_KINDS: dict[EndCode, EndKind] = {
     "replaced": EndKind(is_normal=True),  # it runs on as another program
     "unknown": EndKind(is_normal=True),
 }
-SIGHUP, SIGINT, SIGKILL, SIGTERM = 1, 2, 9, 15
+SIGINT, SIGKILL, SIGTERM = 2, 9, 15
 # In the minute before: as much swap as a run that fits does not need.
 SWAP_GROWTH = 1 << 30
 _MAX_TEXT = 200

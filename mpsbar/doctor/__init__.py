@@ -1,1 +1,1 @@
-"""Is it set up well? One Python's torch looked at from a child process, judged and described."""
+"""mpsbar doctor: inspects torch in one Python from a child process, judges and describes it."""

@@ -27,7 +27,7 @@ def render_diagnostics(
     home: str,
     dtypes: str = "",
 ) -> str:
-    """The block, without arguments and paths of processes; `home` is shown as ~.
+    """Renders the block, without arguments and paths of processes; `home` is shown as ~.
 
     `dtypes` is the result of the last probe in words.
     """
@@ -58,7 +58,7 @@ def without_private(snapshot: Snapshot) -> Snapshot:
 
 
 def bare_name(name: str) -> str:
-    """Keep torchrun train.py; shorten /data/jane/serve --key=1 to serve."""
+    """Shortens "/data/jane/serve --key=1" to "serve"; keeps "torchrun train.py"."""
     words = [PurePath(word).name if "/" in word else word for word in name.split(" ")]
     for number, word in enumerate(words):
         is_module = word == "-m"  # of a name that mpsbar gave
@@ -75,7 +75,7 @@ def _render_memory(snapshot: Snapshot) -> str:
 
 
 def _settings(process: Process) -> list[str]:
-    """The variables of torch in the environment of the process."""
+    """Lists the variables of torch in the environment of the process."""
     title = f"{process.name} ({process.pid})"
     settings = process.settings.items()
     return [f"{title}: {name}={printable(value, 200)}" for name, value in settings]
@@ -94,7 +94,7 @@ _PACKAGES = ("rumps", "pyobjc-core", "textual")
 
 
 def read_versions() -> str:
-    """Versions of mpsbar and what it runs on: 0.1.0 · Python 3.11.7 · rumps 0.4.0."""
+    """Returns versions, such as "0.1.0 · Python 3.11.7 · rumps 0.4.0"."""
     words = [__version__, f"Python {platform.python_version()}"]
     for name in _PACKAGES:
         try:

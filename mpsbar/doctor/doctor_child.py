@@ -33,8 +33,8 @@ def main() -> None:
     preloaded = "torch" in sys.modules
     lower_priority(_LAST_RESORT_SECONDS)
     _report("python", _read_python)
-    found = _report("torch", lambda: dict(_find_torch(), preloaded=preloaded)).get("found")
-    if found and _report("import", _import_torch).get("version"):
+    has_torch = _report("torch", lambda: dict(_find_torch(), preloaded=preloaded)).get("found")
+    if has_torch and _report("import", _import_torch).get("version"):
         _inspect_torch()
     _report("end", dict)
 
@@ -100,8 +100,8 @@ def _is_translated() -> bool | None:
 
 def _find_torch() -> dict[str, Any]:
     """Finds the file and version of torch without importing it."""
-    found = find_torch()
-    return dict(found, version=_read_packaged_version()) if found["found"] else found
+    files = find_torch()
+    return dict(files, version=_read_packaged_version()) if files["found"] else files
 
 
 def _read_packaged_version() -> str | None:

@@ -46,11 +46,11 @@ def _parse_python(stages: Stages) -> dict[str, Any]:
 
 
 def _parse_torch(stages: Stages) -> dict[str, Any]:
-    found, loaded = stages.get("torch", {}), stages.get("import", {})
+    installed, loaded = stages.get("torch", {}), stages.get("import", {})
     return {
-        "torch": _optional(loaded.get("version")) or _optional(found.get("version")),
-        "torch_file": _optional(found.get("file")),
-        "torch_preloaded": _flag(found.get("preloaded")),
+        "torch": _optional(loaded.get("version")) or _optional(installed.get("version")),
+        "torch_file": _optional(installed.get("file")),
+        "torch_preloaded": _flag(installed.get("preloaded")),
         "cuda": _optional(loaded.get("cuda")),
         "hip": _optional(loaded.get("hip")),
         "mps_built": _flag(stages.get("built", {}).get("mps")),

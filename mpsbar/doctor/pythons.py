@@ -58,11 +58,11 @@ def find_usable(snapshot: Snapshot, enabled: Iterable[str]) -> list[str]:
 
 
 def _find(snapshot: Snapshot, enabled: Iterable[str], frameworks: set[str]) -> list[str]:
-    found: dict[str, str] = {}
+    pythons: dict[str, str] = {}
     for python in _list_candidates(snapshot, enabled, frameworks):
         if python and os.path.isabs(python):  # noqa: PTH117 - a text, as all of these are
-            found.setdefault(_find_environment(python), python)
-    return list(found.values())
+            pythons.setdefault(_find_environment(python), python)
+    return list(pythons.values())
 
 
 def inspect_pythons(

@@ -212,11 +212,11 @@ def build_doctor_report(
 
 def _unique(devices: tuple[Device, ...]) -> tuple[Device, ...]:
     """Keeps each environment once: a shim and a second name lead to the same one."""
-    found: dict[object, Device] = {}
+    unique: dict[object, Device] = {}
     for device in devices:
         is_known = device.prefix is not None
-        found.setdefault((device.prefix, device.version) if is_known else device.python, device)
-    return tuple(found.values())
+        unique.setdefault((device.prefix, device.version) if is_known else device.python, device)
+    return tuple(unique.values())
 
 
 def _judge_processes(snapshot: Snapshot) -> tuple[tuple[Process, tuple[Reason, ...]], ...]:

@@ -1,1 +1,1 @@
-"""Will it work? The dtype probe: its operations, the process that runs them, verdicts and text."""
+"""The dtype probe: its operations, the processes that run them, verdicts, text; compare()."""

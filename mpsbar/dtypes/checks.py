@@ -25,17 +25,17 @@ def _check_long_matmul(torch: Any, device: str) -> str | None:
     garbage = torch.full((50000, 25), 1e6, device=device)
     del garbage
     a = torch.rand(50000, 25)
-    there = a.to(device)
-    got = there.t() @ there
-    return _differs(got, a.double().t() @ a.double(), 1e-3)
+    on_device = a.to(device)
+    actual = on_device.t() @ on_device
+    return _differs(actual, a.double().t() @ a.double(), 1e-3)
 
 
 def _check_addcdiv(torch: Any, device: str) -> str | None:
     x, y, z = torch.rand(3, 2), torch.rand(2, 3), torch.rand(2, 3) + 1
-    there = _copy(x, device).t()
-    there.addcdiv_(y.to(device), z.to(device))
-    there.addcmul_(y.to(device), z.to(device))
-    return _differs(there, x.t() + y / z + y * z)
+    on_device = _copy(x, device).t()
+    on_device.addcdiv_(y.to(device), z.to(device))
+    on_device.addcmul_(y.to(device), z.to(device))
+    return _differs(on_device, x.t() + y / z + y * z)
 
 
 def _check_adam(torch: Any, device: str) -> str | None:
@@ -76,15 +76,15 @@ def _check_random(torch: Any, device: str) -> str | None:
 
 def _check_linear_weight(torch: Any, device: str) -> str | None:
     x, weight = torch.rand(4, 8), torch.rand(6, 8)
-    there = weight.to(device).t().contiguous().t()
-    got = torch.nn.functional.linear(x.to(device), there)
-    return _differs(got, x.double() @ weight.double().t())
+    on_device = weight.to(device).t().contiguous().t()
+    actual = torch.nn.functional.linear(x.to(device), on_device)
+    return _differs(actual, x.double() @ weight.double().t())
 
 
 def _check_linear_bias(torch: Any, device: str) -> str | None:
     x, weight, bias = torch.rand(80, 1, 2), torch.rand(192, 2), torch.rand(192)
-    got = torch.nn.functional.linear(x.to(device), weight.to(device), bias.to(device))
-    return _differs(got, x.double() @ weight.double().t() + bias)
+    actual = torch.nn.functional.linear(x.to(device), weight.to(device), bias.to(device))
+    return _differs(actual, x.double() @ weight.double().t() + bias)
 
 
 def _check_matmul_out(torch: Any, device: str) -> str | None:
@@ -103,23 +103,27 @@ def _check_repeated_sum(torch: Any, device: str) -> str | None:
 
 def _check_sum_uint8(torch: Any, device: str) -> str | None:
     x = torch.tensor([255, 2, 1, 5, 3, 6], dtype=torch.uint8).to(device)
-    got = int(x.sum(dtype=torch.uint8).cpu())
-    return None if got == 16 else f"the sum is {got}, not 16"
+    actual = int(x.sum(dtype=torch.uint8).cpu())
+    return None if actual == 16 else f"the sum is {actual}, not 16"
 
 
 def _check_cumsum(torch: Any, device: str) -> str | None:
     for name in ("int64", "int16", "int8", "bool"):
         x = torch.ones(128, dtype=getattr(torch, name)).to(device)
-        got = int(x.cumsum(0).cpu()[-1])
-        if got != 128:
-            return f"128 ones of {name} add up to {got}"
+        actual = int(x.cumsum(0).cpu()[-1])
+        if actual != 128:
+            return f"128 ones of {name} add up to {actual}"
     return None
 
 
 def _check_argmax(torch: Any, device: str) -> str | None:
     x = torch.randn(10, 2)
-    got, right = x.to(device).argmax(1).cpu(), (x[:, 1] > x[:, 0]).long()
-    return None if bool((got == right).all()) else f"argmax over two columns gives {got.tolist()}"
+    actual, expected = x.to(device).argmax(1).cpu(), (x[:, 1] > x[:, 0]).long()
+    return (
+        None
+        if bool((actual == expected).all())
+        else f"argmax over two columns gives {actual.tolist()}"
+    )
 
 
 def _check_unique(torch: Any, device: str) -> str | None:
@@ -132,9 +136,9 @@ def _check_unique(torch: Any, device: str) -> str | None:
 
 def _check_mask_assignment(torch: Any, device: str) -> str | None:
     x = torch.tensor([[1.0, 2.0, 3.0], [2.0, 5.0, 2.0]])
-    there = _copy(x, device).t()
-    there[there == 2] = -1
-    return _differs(there, torch.where(x == 2, torch.tensor(-1.0), x).t())
+    on_device = _copy(x, device).t()
+    on_device[on_device == 2] = -1
+    return _differs(on_device, torch.where(x == 2, torch.tensor(-1.0), x).t())
 
 
 def _check_layer_norm_grads(torch: Any, device: str) -> str | None:
@@ -151,8 +155,8 @@ def _check_conv_batch(torch: Any, device: str) -> str | None:
     weight = torch.ones(1, 1, 3, device=device, requires_grad=True)
     x = torch.ones(65537, 1, 3, device=device)
     torch.nn.functional.conv1d(x, weight).sum().backward()
-    got = weight.grad.cpu().flatten().tolist()
-    return None if got == [65537.0] * 3 else f"gradients over 65537 inputs are {got}"
+    actual = weight.grad.cpu().flatten().tolist()
+    return None if actual == [65537.0] * 3 else f"gradients over 65537 inputs are {actual}"
 
 
 def _check_conv_channels(torch: Any, device: str) -> str | None:
@@ -180,9 +184,9 @@ def _check_draws(torch: Any, device: str) -> str | None:
 
 def _check_bitwise(torch: Any, device: str) -> str | None:
     x, y = torch.randint(0, 99, (3, 4)), torch.randint(0, 99, (4, 3))
-    there = _copy(x, device).t()
-    there.bitwise_and_(y.to(device))
-    return _differs(there, x.t() & y)
+    on_device = _copy(x, device).t()
+    on_device.bitwise_and_(y.to(device))
+    return _differs(on_device, x.t() & y)
 
 
 def _check_fused_adam(torch: Any, device: str) -> str | None:
@@ -208,12 +212,12 @@ def _step_adam(torch: Any, parameter: Any, grad: Any, **how: Any) -> None:
 def _steps_like_the_cpu(torch: Any, device: str, step: Callable[[Any, Any], None]) -> str | None:
     """Compare one step of an optimizer on a parameter that is not contiguous."""
     start, grad = torch.rand(3, 2), torch.rand(2, 3) + 0.5
-    there, here = _copy(start, device).t(), _copy(start, "cpu").t()
-    step(there, grad.to(device))
-    step(here, grad)
-    if bool((there.cpu() == start.t()).all()):
+    on_device, on_cpu = _copy(start, device).t(), _copy(start, "cpu").t()
+    step(on_device, grad.to(device))
+    step(on_cpu, grad)
+    if bool((on_device.cpu() == start.t()).all()):
         return "the parameter did not change"
-    return _differs(there, here)
+    return _differs(on_device, on_cpu)
 
 
 def _copy(tensor: Any, device: str) -> Any:
@@ -221,9 +225,9 @@ def _copy(tensor: Any, device: str) -> Any:
     return tensor.clone().to(device)
 
 
-def _differs(got: Any, right: Any, most: float = 1e-4) -> str | None:
-    got, right = got.detach().cpu().double(), right.detach().double()
-    error = float((got - right).abs().max()) / float(right.abs().max())
+def _differs(actual: Any, expected: Any, most: float = 1e-4) -> str | None:
+    actual, expected = actual.detach().cpu().double(), expected.detach().double()
+    error = float((actual - expected).abs().max()) / float(expected.abs().max())
     return None if error <= most else f"the largest error is {error:.3g} times the largest value"
 
 

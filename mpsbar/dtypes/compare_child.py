@@ -51,8 +51,8 @@ def _compare(wire: int, plan: dict[str, Any], model: Any, args: Any, kwargs: Any
     last = [0.0]
     at = [""]
 
-    def tell(name: str, done: int, total: int) -> None:
-        """Each dtype is announced: if Python crashes, the runner knows in which."""
+    def announce_dtype(name: str, done: int, total: int) -> None:
+        """Announces each dtype, so that the runner knows in which one Python crashed."""
         if name != at[0] or time.monotonic() - last[0] > _PROGRESS_SECONDS:
             last[0], at[0] = time.monotonic(), name
             send(wire, MARK, "progress", {"name": name, "done": done, "total": total})
@@ -63,8 +63,8 @@ def _compare(wire: int, plan: dict[str, Any], model: Any, args: Any, kwargs: Any
         """Sends what is known so far: a crash in the next dtype does not take it away."""
         _send_result(wire, "so_far", result.to_json())
 
-    found = compare(model, *args, **kwargs, **options, on_progress=tell, on_partial=keep)
-    return str(found.to_json())
+    result = compare(model, *args, **kwargs, **options, on_progress=announce_dtype, on_partial=keep)
+    return str(result.to_json())
 
 
 def load_package(texts: list[list[str]]) -> Any:

@@ -13,7 +13,7 @@ from mpsbar.agent.secrets import mask
 from mpsbar.core.dtype_results import last_line
 from mpsbar.core.naming import printable
 from mpsbar.core.signals import name_exit
-from mpsbar.dtypes.compare.text import build_headline
+from mpsbar.dtypes.compare.text import DTYPES, build_headline
 from mpsbar.dtypes.compare_child import MARK
 from mpsbar.dtypes.first_python import run_in_first
 from mpsbar.system.child_process import (
@@ -32,7 +32,6 @@ MODULES = (
 _SOURCES = importlib.resources.files("mpsbar.dtypes")
 _MAX_BYTES = 16 << 20
 _SECONDS_TO_READ_ON = 1.0  # after a cancel
-DTYPES = ("float32", "float16", "bfloat16", "autocast")  # as in compare/comparison.py
 
 CompareEnd = Literal["ok", "no_torch", "failed", "crashed", "cancelled"] | StartFailure
 OnProgress = Callable[[str, int, int], None]
@@ -65,8 +64,8 @@ class CompareRunner:
 
     def run(self, on_progress: OnProgress) -> FileComparison:
         """Compare in the first Python that has torch; what they do raises no exception here."""
-        found = run_in_first(self.pythons, lambda python: self._run_in(python, on_progress))
-        return found or FileComparison("", "no_torch")
+        result = run_in_first(self.pythons, lambda python: self._run_in(python, on_progress))
+        return result or FileComparison("", "no_torch")
 
     def _run_in(self, python: str, on_progress: OnProgress) -> FileComparison:
         """Runs the rest in a new process if Python crashes, which is the result of that dtype."""
@@ -100,7 +99,7 @@ class CompareRunner:
         with start_script(python, _SOURCES / "compare_child.py", MARK, _build_input(plan)) as child:
             for answers in child.read_answers():
                 for answer in answers:
-                    _tell(answer, on_progress)
+                    _report_progress(answer, on_progress)
                     output.add(answer)
                 if last_read and (not answers or time.monotonic() > last_read):
                     return FileComparison(python, "cancelled", data=output.data)
@@ -143,7 +142,7 @@ def _build_input(plan: dict[str, Any]) -> bytes:
     return json.dumps({**plan, "texts": texts}).encode() + b"\n"
 
 
-def _tell(answer: ChildAnswer, on_progress: OnProgress) -> None:
+def _report_progress(answer: ChildAnswer, on_progress: OnProgress) -> None:
     name, done, total = (answer.get(key) for key in ("name", "done", "total"))
     if answer.get("stage") == "progress" and isinstance(done, int) and isinstance(total, int):
         on_progress(str(name)[:40], done, total)
@@ -190,12 +189,12 @@ def _join(results: Sequence[FileComparison]) -> FileComparison:
         if result.crashed_in is not None:
             data["dtypes"][result.crashed_in] = {**_NOTHING, "text": result.text}
     base = data["dtypes"].get("float32") or _NOTHING
-    for found in data["dtypes"].values():
-        if found["seconds"] and base["seconds"]:
-            found["speed_to_float32"] = base["seconds"] / found["seconds"]
-        if found["peak"] and base["peak"]:
-            found["peak_to_float32"] = found["peak"] / base["peak"]
-    data["notes"] = list(dict.fromkeys(note for each in whole for note in each["notes"]))
+    for measured in data["dtypes"].values():
+        if measured["seconds"] and base["seconds"]:
+            measured["speed_to_float32"] = base["seconds"] / measured["seconds"]
+        if measured["peak"] and base["peak"]:
+            measured["peak_to_float32"] = measured["peak"] / base["peak"]
+    data["notes"] = list(dict.fromkeys(note for part in whole for note in part["notes"]))
     data["headline"] = build_headline(data)
     ended = "ok" if last.crashed_in is not None else last.ended
     return FileComparison(last.python, ended, data, last.text, last.trace)
@@ -206,7 +205,7 @@ def _mask_all(value: Any) -> Any:
     if isinstance(value, str):
         return mask(value)
     if isinstance(value, list):
-        return [_mask_all(each) for each in value]
+        return [_mask_all(item) for item in value]
     if isinstance(value, dict):
-        return {mask(key): _mask_all(each) for key, each in value.items()}
+        return {mask(key): _mask_all(item) for key, item in value.items()}
     return value

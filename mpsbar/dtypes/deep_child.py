@@ -132,7 +132,9 @@ def _start(plan: dict[str, Any]) -> dict[str, Any]:
             limit_mps_memory(torch, plan["ceiling"])
     database = _load_database()
     expectations = _read_expectations(torch, database, device)
-    named = sorted(((_name(each), each) for each in database), key=lambda pair: pair[0])
+    named = sorted(
+        ((_name(operation), operation) for operation in database), key=lambda pair: pair[0]
+    )
     pattern = plan.get("only") or "*"
     chosen = [pair for pair in named if fnmatch.fnmatchcase(pair[0], pattern)]
     share = chosen[plan["share"] :: plan["shares"]]
@@ -365,7 +367,7 @@ def _flatten(torch: Any, value: Any) -> list[Any]:
     if isinstance(value, torch.Tensor):
         return [value]
     if isinstance(value, (tuple, list)):
-        return [inner for each in value for inner in _flatten(torch, each)]
+        return [inner for item in value for inner in _flatten(torch, item)]
     if isinstance(value, dict):
         return [inner for key in sorted(value, key=str) for inner in _flatten(torch, value[key])]
     return [value]
@@ -373,12 +375,12 @@ def _flatten(torch: Any, value: Any) -> list[Any]:
 
 def _map(change: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _map(change, each) for key, each in value.items()}
+        return {key: _map(change, item) for key, item in value.items()}
     if isinstance(value, tuple):
-        items = [_map(change, each) for each in value]
+        items = [_map(change, item) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if isinstance(value, list):
-        return [_map(change, each) for each in value]
+        return [_map(change, item) for item in value]
     return change(value)
 
 

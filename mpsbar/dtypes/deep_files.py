@@ -20,7 +20,7 @@ from mpsbar.dtypes.deep_results import (
 from mpsbar.dtypes.result_files import NAMED_BY, list_files, name_file, prepare_folder
 from mpsbar.dtypes.results import read_record
 from mpsbar.system import paths
-from mpsbar.system.files import read_bytes, replace_file
+from mpsbar.system.files import log_refused, read_bytes, replace_file
 
 _LARGEST = 32 << 20
 _PARTIAL = ".partial"
@@ -55,9 +55,12 @@ def find_deep_result() -> DeepProbe | None:
 
 def _list_files(pattern: str) -> list[Path]:
     """Lists our folder's files, the newest first; none if others could have changed them."""
+    folder = find_folder()
     try:
-        return list_files(find_folder(), pattern)
-    except OSError:
+        return list_files(folder, pattern)
+    except OSError as problem:
+        if folder is not None:
+            log_refused(folder, problem)
         return []
 
 

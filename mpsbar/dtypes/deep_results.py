@@ -64,8 +64,8 @@ class DeepProbe(ProbeIdentity):
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        found = {cell.dtype for cell in self.cells}
-        return tuple(dtype for dtype in DTYPES if dtype in found)
+        occurring = {cell.dtype for cell in self.cells}
+        return tuple(dtype for dtype in DTYPES if dtype in occurring)
 
     @property
     def subject(self) -> dict[str, str | None]:

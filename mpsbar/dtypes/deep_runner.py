@@ -95,8 +95,8 @@ class DeepRunner:
 
     def run(self, on_progress: Callable[[Progress], None]) -> DeepProbe:
         """Probe the first of the Pythons that has torch; what they do raises no exception here."""
-        found = run_in_first(self._pythons, lambda python: self._run_in(python, on_progress))
-        return found or DeepProbe("", "no_torch")
+        probe = run_in_first(self._pythons, lambda python: self._run_in(python, on_progress))
+        return probe or DeepProbe("", "no_torch")
 
     def _run_in(self, python: str, on_progress: Callable[[Progress], None]) -> DeepProbe:
         began, wall = time.monotonic(), time.time()
@@ -108,7 +108,7 @@ class DeepRunner:
         shares = [_Share(number) for number in range(self._count)]
         with ThreadPoolExecutor(self._count, thread_name_prefix="mpsbar-deep") as pool:
             running = [pool.submit(self._finish, python, share, on_progress) for share in shares]
-            ends = [each.result() for each in running]
+            ends = [future.result() for future in running]
         ended = self._judge_end(ends)
         if self._partial is not None:
             self._partial.close(is_finished=ended == "ok")

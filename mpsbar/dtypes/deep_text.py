@@ -98,9 +98,9 @@ def _count_states(cells: Iterable[DeepCell]) -> list[str]:
 
 
 def _table(probe: DeepProbe, style: TableStyle) -> list[str]:
-    found = {cell.state for cell in probe.cells}
-    columns = [state for state in get_args(CellState) if state in found]
-    words = states() | {"no_memory": _("no memory")}
+    occurring = {cell.state for cell in probe.cells}
+    columns = [state for state in get_args(CellState) if state in occurring]
+    words = states() | {"no_memory": _("out of memory")}
     headers = [_("DTYPE"), *(words[state].upper() for state in columns), _("UNEXPECTED")]
     rows = [headers]
     for dtype in probe.dtypes:
@@ -124,7 +124,7 @@ def _list_news(probe: DeepProbe) -> list[str]:
         text = next((cell.text for cell in cells if cell.text), None)
         lines.append(f"{operation} ({dtypes}): {states()[state]}" + (f": {text}" if text else ""))
     if len(groups) > _MAX_LINES:
-        lines.append(_("… and {n} more; all of them: --csv").format(n=len(groups) - _MAX_LINES))
+        lines.append(_("… and {n} more; --csv lists all").format(n=len(groups) - _MAX_LINES))
     return lines
 
 
@@ -184,7 +184,7 @@ def render_csv(probe: DeepProbe) -> str:
 
 
 def say_deep_progress(done: int, total: int | None, seconds_left: float | None) -> str:
-    """Probing… 42% (3536 of 8364), about 12 s left."""
+    """Says how far it is, such as "Probing… 42% (3536 of 8364), about 12 s left"."""
     if not total:
         return _("Probing… (importing torch and its samples)")
     text = _("Probing… {percent} ({done} of {total})").format(

@@ -53,9 +53,9 @@ def main() -> None:
     lower_priority(_LAST_RESORT_SECONDS)
     _keep_compiled_in(plan.get("compile"))
     send(wire, MARK, "python", guard(read_python, "failed"))
-    found = guard(find_torch, "failed")
-    send(wire, MARK, "torch", found)
-    if found.get("found"):
+    torch_files = guard(find_torch, "failed")
+    send(wire, MARK, "torch", torch_files)
+    if torch_files.get("found"):
         loaded = guard(import_torch, "failed")
         send(wire, MARK, "import", loaded)
         if "version" in loaded:

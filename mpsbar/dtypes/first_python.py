@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import Protocol, TypeVar
 
-# With these the next Python is tried. If none has torch, the first of them is told: a Python that
-# was not run or cannot run may be the one that is meant.
+# After these the next Python is tried. If none has torch, the first such result is returned: that
+# Python may be the one the user meant.
 _GO_ON = ("unsafe", "not_python", "no_torch", "no_python")
 
 

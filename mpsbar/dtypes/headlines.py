@@ -52,7 +52,7 @@ def _say_as_expected(probe: Probe) -> str:
 
 
 def _say_guides(differing: Sequence[Verdict]) -> list[str]:
-    """bfloat16 works here; guides say it does not."""
+    """Returns sentences such as "bfloat16 works here; guides say it does not"."""
     by_claim: dict[tuple[str | None, str], list[str]] = {}
     for verdict in differing:
         by_claim.setdefault((verdict.guides, verdict.support), []).append(verdict.dtype)
@@ -97,7 +97,7 @@ def _say_claim(guides: str, here: str, dtypes: Sequence[str]) -> str:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """float16, int64 and int32."""
+    """Returns a list in words, such as "float16, int64 and int32"."""
     if len(names) < 2:
         return "".join(names)
     return _("{names} and {last}").format(names=", ".join(names[:-1]), last=names[-1])
@@ -129,7 +129,7 @@ def _say_since(last: Probe, probe: Probe) -> Headline:
 
 
 def say_change(change: Change) -> str:
-    """bfloat16: unsupported → supported."""
+    """Returns one change, such as "bfloat16: unsupported → supported"."""
     words = support_levels() | states()
     return _("{name}: {before} → {after}").format(
         name=check_title(change.name) if change.kind == "check" else change.name,

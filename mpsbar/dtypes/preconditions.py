@@ -19,10 +19,10 @@ class Objection:
 
 def find_objections(snapshot: Snapshot) -> tuple[Objection, ...]:
     """Every reason against a probe now, the worst first."""
-    found = []
+    objections = []
     if snapshot.machine.pressure == "critical":
         text = _("memory pressure is critical, and a probe could make the system end a process")
-        found.append(Objection(text, is_refusal=True))
+        objections.append(Objection(text, is_refusal=True))
     shares = [
         (process.gpu_percent, process.pid)
         for process in snapshot.processes or ()
@@ -33,5 +33,5 @@ def find_objections(snapshot: Snapshot) -> tuple[Objection, ...]:
         text = _(
             "{name} is using {percent} of the GPU: it and the probe would slow each other down"
         ).format(name=snapshot.names.get(pid) or _("a process"), percent=wording.percent(percent))
-        found.append(Objection(text, is_refusal=False))
-    return tuple(found)
+        objections.append(Objection(text, is_refusal=False))
+    return tuple(objections)

@@ -169,9 +169,9 @@ class LatestResult:
         state = (_list_pythons(snapshot), snapshot.probing is None, stamp)
         if state != self._state or self._clock() - self._read_at > _REREAD_SECONDS:
             self._state, self._read_at = state, self._clock()
-            found = None if stamp is None else find_result(snapshot)
-            if found != self._probe:
-                self._probe = found
+            probe = None if stamp is None else find_result(snapshot)
+            if probe != self._probe:
+                self._probe = probe
         return self._probe
 
 

@@ -126,8 +126,8 @@ class ProbeRunner:
 
     def run(self, on_progress: OnProgress | None = None) -> Probe:
         """Probe the first of the Pythons that has torch; what they do raises no exception here."""
-        found = run_in_first(self._pythons, lambda p: self._run_in(p, on_progress or _ignore))
-        return found or Probe("", "no_torch")
+        probe = run_in_first(self._pythons, lambda p: self._run_in(p, on_progress or _ignore))
+        return probe or Probe("", "no_torch")
 
     def _run_in(self, python: str, on_progress: OnProgress) -> Probe:
         session, start, wall = _Session(), time.monotonic(), time.time()

@@ -92,7 +92,7 @@ def draw_progress(progress: Progress) -> str:
 
 
 def say_speed(verdict: Verdict) -> str:
-    """The speed relative to float32: 0.5× takes twice as long."""
+    """Says the speed relative to float32: 0.5× takes twice as long."""
     if verdict.speed is None:
         return DASH
     text = f"{verdict.speed:.1f}×" if verdict.speed > 0.95 else f"{verdict.speed:.2f}×"

@@ -181,8 +181,10 @@ def _yes_or_no(value: bool | None) -> str:
 
 def _legend(probe: Probe, verdicts: Sequence[Verdict], style: TableStyle) -> list[str]:
     """Renders the signs that occur, and the order of the operations."""
-    found = {cell.state for cell in probe.cells}
-    signs = [f"{sign} {states()[state]}" for state, (sign, _s) in _SIGNS.items() if state in found]
+    occurring = {cell.state for cell in probe.cells}
+    signs = [
+        f"{sign} {states()[state]}" for state, (sign, _s) in _SIGNS.items() if state in occurring
+    ]
     lines = _wrap("   ".join(signs), style, 2) if style.with_signs else []
     notes = _say_speeds(probe, verdicts)
     if any(v.differs_from_guides or v.differs_from_torch for v in verdicts):
@@ -233,7 +235,7 @@ def _failures(probe: Probe, style: TableStyle) -> list[str]:
 
 
 def _say_where(probe: Probe, cells: Sequence[Cell]) -> list[str]:
-    """Says where: float64 in all operations; float8_e4m3fn, float8_e5m2 in all but copy."""
+    """Says where, such as "float64 all operations" and "int8, uint8 all but copy"."""
     by_operations: dict[tuple[str, ...], list[str]] = {}
     for dtype in dict.fromkeys(cell.dtype for cell in cells):
         names = tuple(cell.operation for cell in cells if cell.dtype == dtype)
@@ -264,7 +266,7 @@ def _say_checks(probe: Probe) -> str:
 
 
 def _say_compile(probe: Probe) -> list[str]:
-    """Says: torch.compile: float32 works, float16 wrong results, bfloat16 raises."""
+    """Says such as "torch.compile: float32 works, float16 wrong results, bfloat16 raises"."""
     words = states() | {"unsupported": _("raises")}
     cells = [cell for cell in probe.cells if cell.operation == COMPILE]
     parts = [f"{cell.dtype} {words[cell.state]}" for cell in cells if cell.state != "meaningless"]

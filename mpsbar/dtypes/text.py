@@ -32,7 +32,7 @@ def states() -> dict[str, str]:
 
 
 def say_count(number: int, state: str) -> str:
-    """Says a count and a state: 2 wrong results."""
+    """Says a count and a state, such as "2 wrong results"."""
     return _("{n} {state}").format(n=number, state=state)
 
 
@@ -44,7 +44,7 @@ def support_levels() -> dict[str, str]:
 
 
 def say_surprise(reason: Reason) -> str:
-    """Says a surprise for a headline: float16 gives wrong results in 2 operations."""
+    """Says a surprise for a headline, such as "float16 gives wrong results in 2 operations"."""
     values = reason.values
     if "check" in values:
         return _say_check(reason)
@@ -83,7 +83,7 @@ def say_why(verdict: Verdict, with_error: bool = True) -> str:
 
 
 def generalise_error(cell: Cell) -> str | None:
-    """torch's sentence without what differs between dtypes and kernels: the same for many cells."""
+    """Returns torch's sentence without the names of dtypes and kernels: the same for many cells."""
     if cell.text is None:
         return None
     names = (cell.dtype, _NAMES_IN_TORCH.get(cell.dtype, cell.dtype))
@@ -118,7 +118,7 @@ def check_title(check: str) -> str:
 
 
 def say_known_bug(check: str) -> str:
-    """pytorch #118115, affects torch up to 2.3 on macOS before 15."""
+    """Returns its issues, such as "pytorch #118115, affects torch up to 2.3"; "" for none."""
     bug = BUGS.get(check)
     if bug is None:
         return ""
@@ -141,7 +141,7 @@ def affected_releases(bug: Bug) -> str:
 
 
 def say_subject(probe: Probe | DeepProbe) -> str:
-    """torch 2.13.0 · mps (Apple M1) · Python 3.11.7 · macOS 15.1 · /venv/bin/python."""
+    """Returns what was probed: "torch 2.13.0 · mps (Apple M1) · Python 3.11.7 · macOS 15.1 · …"."""
     device = probe.device or UNKNOWN
     named = f"{device} ({probe.device_name})" if probe.device_name else device
     system = probe.system and f"{probe.os or UNKNOWN} {probe.system}"
@@ -167,7 +167,7 @@ def say_saved(path: str) -> str:
 
 
 def draw_bar(part: float) -> str:
-    """A bar for a terminal, of which this part, from 0 to 1, is done."""
+    """Draws a bar for a terminal, of which this part, from 0 to 1, is done."""
     full = int(_BAR_WIDTH * part)
     return f"{'█' * full}{'░' * (_BAR_WIDTH - full)}"
 

@@ -1,6 +1,5 @@
 """Reads the history, as immutable values, while another process may be writing it."""
 
-import json
 import logging
 import sqlite3
 from contextlib import closing
@@ -11,6 +10,7 @@ from urllib.parse import quote
 
 from mpsbar.core.counters import RECORDED
 from mpsbar.core.findings import Level, Value
+from mpsbar.core.json_object import parse_object
 from mpsbar.core.verdicts import EndVerdict, parse_verdict_json
 from mpsbar.history.database import MACHINE_COLUMNS, read_columns, require_files
 from mpsbar.system import paths
@@ -38,7 +38,6 @@ class Run:
     """One process from its start to its end; bytes, and speed in millionths a second."""
 
     pid: int
-    started: float | None
     name: str
     device: str
     is_connected: bool
@@ -183,7 +182,7 @@ def _read_runs(
     columns = ", ".join(_recorded_columns(connection))
     verdict = "verdict" if "verdict" in read_columns(connection, "runs") else "NULL"
     known = connection.execute(
-        f"SELECT id, pid, started, name, device, connected, first, last, ended, how,"  # noqa: S608
+        f"SELECT id, pid, name, device, connected, first, last, ended, how,"  # noqa: S608
         f" {verdict}, peak,"
         f" footprint_peak, {columns} FROM runs"
         " WHERE last >= ? AND first <= ? AND (connected OR last - first >= 30000)"
@@ -229,10 +228,10 @@ def _build_series(rows: list[Any], names: tuple[str, ...]) -> TimeSeries:
 
 
 def _build_run(row: tuple[Any, ...], series: list[Any]) -> Run:
-    _, pid, started, name, device, connected, first, last, ended, how, verdict, *sizes = row
+    _, pid, name, device, connected, first, last, ended, how, verdict, *sizes = row
     peak, footprint_peak, *known = sizes
     return Run(
-        pid, started, name, device or "", bool(connected), first / 1000, last / 1000,
+        pid, name, device or "", bool(connected), first / 1000, last / 1000,
         None if ended is None else ended / 1000, how, peak, footprint_peak,
         dict(zip(RECORDED, known, strict=True)), _build_series(series, RECORDED),
         parse_verdict(verdict),
@@ -261,8 +260,4 @@ def parse_verdict(text: str | None) -> EndVerdict | None:
 
 
 def _parse(details: str | None) -> dict[str, Any]:
-    try:
-        values = json.loads(details or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return values if isinstance(values, dict) else {}
+    return parse_object(details or "{}") or {}

@@ -4,7 +4,6 @@ Rows wait in memory: a transaction for each tick would cost more than the tick.
 """
 
 import sqlite3
-import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +26,7 @@ from mpsbar.history.database import (
 from mpsbar.history.writer import PendingRows, RunWriter, find_ended
 from mpsbar.language import _
 from mpsbar.system import paths, single_instance
+from mpsbar.system.uptime import read_uptime
 
 CAP = 50_000_000
 FLUSH_SECONDS = 10.0
@@ -41,11 +41,6 @@ _JUMP_SECONDS = 60.0
 OnProblem = Callable[[Reason], None]
 
 
-def _read_clock() -> float:
-    """Returns a time from a clock that runs while the computer sleeps and that nobody can set."""
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
-
-
 class Recorder:
     """Writes the history. Call `record` at each tick and `close` at the end, on one thread. Of
     several processes one records."""
@@ -55,7 +50,7 @@ class Recorder:
         on_problem: OnProblem,
         file: Path | None = None,
         cap: int = CAP,
-        clock: Callable[[], float] = _read_clock,
+        clock: Callable[[], float] = read_uptime,
     ) -> None:
         self._on_problem, self._cap, self._clock = on_problem, cap, clock
         self._file = file or paths.history_file()
@@ -101,16 +96,20 @@ class Recorder:
         self._rows.correct(end)
 
     def close(self) -> None:
-        """Write what waits, and let another process record."""
-        with suppress(sqlite3.Error, OSError, NewerFormat):
+        """Write what waits, and let the next recorder begin, also where that fails.
+
+        Raises sqlite3.Error, OSError or NewerFormat if it could not be written.
+        """
+        try:
             if not self._rows.is_empty and self._is_recorder():
                 self._connect()
                 assert self._connection is not None
-                self._runs.write(self._connection, self._rows)
-        self._disconnect()
-        if self._claim is not None:
-            self._claim.close()
-            self._claim = None
+                self._write_rows(self._connection)
+        finally:
+            self._disconnect()
+            if self._claim is not None:
+                self._claim.close()
+                self._claim = None
 
     def _follow_clock(self, wall: float, now: float) -> None:
         offset = wall - now

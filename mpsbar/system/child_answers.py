@@ -72,7 +72,7 @@ def lower_priority(last_resort_seconds: int) -> None:
 
 
 def read_python() -> dict[str, Any]:
-    """What the results of a probe hold for.
+    """Reads what identifies this Python and its system: a probe's result holds for these.
 
     agent/user_folders.py names the files of results by the same values.
     """
@@ -123,7 +123,7 @@ def start_device(torch: Any, wanted: str) -> str | None:
 
 
 def _is_available(torch: Any, place: str) -> bool:
-    """False also for an old torch that knows nothing of this kind of device."""
+    """Returns False also for an old torch that knows nothing of this kind of device."""
     is_available = get_nested(torch, f"{place}.is_available")
     return is_available is not None and bool(is_available())
 

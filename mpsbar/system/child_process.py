@@ -4,10 +4,8 @@ The doctor and the dtype probe run their scripts here. A crash or a hang is an a
 """
 
 import contextlib
-import json
 import os
 import selectors
-import signal
 import subprocess
 import threading
 import time
@@ -15,9 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from mpsbar.core.json_object import parse_object
 from mpsbar.system.ownership import NotTrusted
 from mpsbar.system.paths import is_in_app
-from mpsbar.system.start_python import start_python
+from mpsbar.system.start_python import end_with_children, start_python
 
 if TYPE_CHECKING:
     from importlib.abc import Traversable
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 _LONGEST_LINE = 1 << 18
 _LONGEST_TAIL = 1 << 12
 _TICK = 0.2  # how soon a cancel is noticed, and an end while somebody else keeps the pipe open
-_END_SECONDS = 10.0
 
 ChildAnswer = dict[str, Any]
 # It may not be run because somebody else can change it; there is none; it cannot be run.
@@ -72,20 +70,9 @@ class ChildProcess:
     def end(self) -> int:
         """Kills it with all it started, once (its pid may be used again); returns its exit code."""
         if self.code is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):  # gone; macOS: a zombie
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.code = self._wait()
             self._watch.close()
-            for pipe in (self.process.stdout, self.process.stderr):
-                if pipe is not None:
-                    pipe.close()
+            self.code = end_with_children(self.process)
         return self.code
-
-    def _wait(self) -> int:
-        try:
-            return self.process.wait(_END_SECONDS)
-        except subprocess.TimeoutExpired:  # stuck in the kernel: left to itself
-            return -signal.SIGKILL
 
     def _read(self, answers: list[ChildAnswer]) -> bool:
         """Reads what is in the pipes; returns whether that was anything."""
@@ -110,7 +97,7 @@ class ChildProcess:
             answer
             for line in lines
             if line.startswith(self.mark) and len(line) < _LONGEST_LINE
-            if (answer := parse_answer(line[len(self.mark) :])) is not None
+            if (answer := parse_object(line[len(self.mark) :])) is not None
         ]
 
     def _keep_tail(self, chunk: bytes) -> list[ChildAnswer]:
@@ -159,15 +146,6 @@ def classify_start(error: OSError | ValueError) -> StartFailure:
         return "unsafe"
     is_missing = isinstance(error, FileNotFoundError | NotADirectoryError)
     return "no_python" if is_missing else "not_python"
-
-
-def parse_answer(text: bytes) -> ChildAnswer | None:
-    """Returns None for anything but one JSON object: the other Python is not trusted."""
-    try:
-        answer = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return answer if isinstance(answer, dict) else None
 
 
 def build_environment(environ: Mapping[str, str]) -> dict[str, str]:

@@ -36,7 +36,7 @@ class TooLarge(OSError):
     """The file is larger than anything we would have written."""
 
 
-class Damaged(OSError):
+class DamagedFileError(OSError):
     """The file holds something else than we would have written."""
 
 
@@ -157,7 +157,7 @@ def read_own_json(path: Path, most: int, parse: Callable[[Any], Parsed]) -> Pars
 
 
 def read_json(path: Path, most: int, parse: Callable[[Any], Parsed]) -> Parsed | None:
-    """As read_own_json, for a file in a folder that the caller has checked."""
+    """Reads as read_own_json does, for a file in a folder that the caller has checked."""
     try:
         return _load_json(path, most, parse)
     except FileNotFoundError:
@@ -168,15 +168,16 @@ def read_json(path: Path, most: int, parse: Callable[[Any], Parsed]) -> Parsed |
 
 
 def read_json_to_change(path: Path, most: int, parse: Callable[[Any], Parsed]) -> Parsed | None:
-    """As read_own_json, for whoever writes the file anew, so that nothing in it is lost: a damaged
-    one is renamed first, and if it cannot be read or renamed, that is an OSError.
+    """Reads as read_own_json does, for whoever writes the file anew, so that nothing in it is lost.
+
+    A damaged one is renamed first, and if it cannot be read or renamed, that is an OSError.
     """
     try:
         require_safe(path)
         return _load_json(path, most, parse)
     except FileNotFoundError:
         return None
-    except (Damaged, NotAFile, TooLarge) as problem:
+    except (DamagedFileError, NotAFile, TooLarge) as problem:
         text = "%s can't be used (%s); it was renamed to %s, and a new one is started"
         _log.warning(text, path, problem, move_aside(path))
         return None
@@ -187,7 +188,7 @@ def _load_json(path: Path, most: int, parse: Callable[[Any], Parsed]) -> Parsed:
     try:
         return parse(json.loads(data))
     except _NOT_OURS:
-        raise Damaged(_("it is damaged")) from None
+        raise DamagedFileError(_("it is damaged")) from None
 
 
 def move_aside(path: Path) -> Path:

@@ -95,10 +95,10 @@ def exit_like(status: int) -> int:
 
 def _wait(pid: int, signals: "_Signals") -> bool:
     """Returns whether the command has ended; stops with it, so that the shell knows."""
-    found = _peek(pid)
-    if found is None:
+    reason = _peek(pid)
+    if reason is None:
         return False
-    if found != _CLD_STOPPED:
+    if reason != _CLD_STOPPED:
         return True
     _, status = os.waitpid(pid, os.WUNTRACED | os.WNOHANG)
     if os.WIFSTOPPED(status):

@@ -45,12 +45,12 @@ def list_active() -> Iterator[str]:
 
 def find_installed(home: Path, root: Path = Path("/")) -> list[str]:
     """Finds Pythons with a framework that mpsbar watches, each environment once."""
-    found: dict[str, str] = {}
+    pythons: dict[str, str] = {}
     for python in _list_files(home, root):
         prefix = python.parent.parent
         if os.access(python, os.X_OK) and has_framework(prefix):
-            found.setdefault(str(prefix.resolve()), str(python))
-    return list(found.values())
+            pythons.setdefault(str(prefix.resolve()), str(python))
+    return list(pythons.values())
 
 
 def has_framework(prefix: Path) -> bool:

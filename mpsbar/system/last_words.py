@@ -39,8 +39,8 @@ _PATTERN = re.compile(r"[A-Za-z_][\w.]{0,99}")
 
 def read_last_words(since: float = 0.0) -> list[LastWords]:
     """All records that were left after `since`, newest first."""
-    found = [words for words in map(_read, _list(since)) if words is not None]
-    return sorted(found, key=lambda words: -words.ended)
+    records = [words for words in map(_read, _list(since)) if words is not None]
+    return sorted(records, key=lambda words: -words.ended)
 
 
 def find_last_words(
@@ -66,11 +66,11 @@ def find_last_words(
     return None
 
 
-def complete_fallbacks(pid: int, since: float, found: Fallbacks) -> None:
+def complete_fallbacks(pid: int, since: float, fallbacks: Fallbacks) -> None:
     """Put what `mpsbar run --explain` knows into the record of a process: it read torch's own log,
     which is printed after the record was left. Nothing where there is none."""
-    rows = [_build_row(operation) for operation in found.operations[:MAX_FALLBACKS]]
-    _complete(pid, since, {"fallbacks": rows, "fallbacks_profiled": found.is_profiled})
+    rows = [_build_row(operation) for operation in fallbacks.operations[:MAX_FALLBACKS]]
+    _complete(pid, since, {"fallbacks": rows, "fallbacks_profiled": fallbacks.is_profiled})
 
 
 def note_end(end: EndedProcess) -> None:
@@ -163,8 +163,8 @@ def apply_setting(is_on: bool) -> None:
 
 
 def _list(since: float, pid: int | None = None) -> list[Path]:
-    """Newest first."""
-    found = []
+    """Lists the records, the newest first."""
+    paths = []
     for directory in user_folders.find_run_folders():
         folder = os.path.join(directory, ENDED_FOLDER)  # noqa: PTH118 - hundreds of names
         try:
@@ -178,9 +178,9 @@ def _list(since: float, pid: int | None = None) -> list[Path]:
             if match is None or int(match[1]) / 1000 < since:
                 continue
             if pid is None or int(match[2]) == pid:
-                found.append((match[1], Path(folder, name)))
-    found.sort(reverse=True)
-    return [path for _, path in found[:_MAX_FILES]]
+                paths.append((match[1], Path(folder, name)))
+    paths.sort(reverse=True)
+    return [path for _, path in paths[:_MAX_FILES]]
 
 
 def _read(path: Path) -> LastWords | None:

@@ -271,15 +271,15 @@ class LinuxComputer:
 
 def parse_maps(maps: bytes) -> dict[str, str]:
     """The frameworks whose code is loaded, from /proc/PID/maps."""
-    found: dict[str, str] = {}
+    libraries: dict[str, str] = {}
     for hint in _HINTS:
         for line in _lines_with(hint, maps):
             match = _EXECUTABLE.fullmatch(line)
             path = os.fsdecode(match[1]) if match else ""
             if framework := framework_of(path):
-                found.setdefault(framework, path)
+                libraries.setdefault(framework, path)
                 break
-    return found
+    return libraries
 
 
 def _lines_with(hint: bytes, text: bytes) -> Iterator[bytes]:

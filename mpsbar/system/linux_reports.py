@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from mpsbar.core.endings import SystemReports, Unreadable
 from mpsbar.system.platform import EndedPid
+from mpsbar.system.uptime import read_uptime
 
 SIGKILL = 9
 _REFRESH_SECONDS = 30.0
@@ -59,7 +60,8 @@ class LinuxReports:
         if end.signal != SIGKILL:
             return SystemReports()
         log, unreadable = self._read_log()
-        is_logged = end.pid in parse_kills(log, _uptime() - _LOG_SECONDS) if end.is_exact else False
+        since = read_uptime() - _LOG_SECONDS
+        is_logged = end.is_exact and end.pid in parse_kills(log, since)
         kill = self._was_killed(path) if path is not None else None
         if kill and log and end.is_exact and not is_logged:
             kill = False  # the log names those that were killed, and it is another
@@ -84,9 +86,9 @@ class LinuxReports:
             return None
         for name, place, path in parse_groups(text):
             file_name = "memory.oom_control" if name == "memory" else "memory.events"
-            found = f"{self._root}/sys/fs/cgroup{place}{path}/{file_name}"
-            if os.path.exists(found):  # noqa: PTH110
-                return found
+            counts = f"{self._root}/sys/fs/cgroup{place}{path}/{file_name}"
+            if os.path.exists(counts):  # noqa: PTH110
+                return counts
         return None
 
     def _read_count(self, path: str) -> int | None:
@@ -109,8 +111,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def parse_groups(text: bytes) -> list[tuple[str, str, str]]:
-    """(controller, mount below /sys/fs/cgroup, path) of the memory controller, version 1 first."""
-    found: list[tuple[str, str, str]] = []
+    """Returns (controller, mount below /sys/fs/cgroup, path) for memory, version 1 first."""
+    groups: list[tuple[str, str, str]] = []
     for line in text.decode(errors="replace").splitlines()[:50]:
         _, _, rest = line.partition(":")
         names, _, path = rest.partition(":")
@@ -118,11 +120,11 @@ def parse_groups(text: bytes) -> list[tuple[str, str, str]]:
             continue
         path = "" if path == "/" else path
         if "memory" in names.split(","):
-            found.insert(0, ("memory", "/memory", path))
+            groups.insert(0, ("memory", "/memory", path))
         elif not names:
-            found.append(("", "", path))
-            found.append(("", "/unified", path))
-    return found
+            groups.append(("", "", path))
+            groups.append(("", "/unified", path))
+    return groups
 
 
 def parse_count(text: bytes) -> int | None:
@@ -133,7 +135,3 @@ def parse_count(text: bytes) -> int | None:
 def parse_kills(log: bytes, since: float) -> set[int]:
     """The pids that the kernel says it killed for memory, since a time in seconds after boot."""
     return {int(pid) for seconds, pid in _KILLED.findall(log) if int(seconds) >= since}
-
-
-def _uptime() -> float:
-    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

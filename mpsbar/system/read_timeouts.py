@@ -26,7 +26,7 @@ T = TypeVar("T")
 ReadJob = tuple[Hashable, Callable[[], Any]]
 
 
-class Stuck(Exception):
+class ReadStuckError(Exception):
     """This read or an earlier one with the same key hangs; it is not tried again meanwhile."""
 
 
@@ -88,7 +88,7 @@ class TimeoutPool:
     def run(
         self, jobs: Sequence[ReadJob], seconds: float = SCAN_SECONDS, vital: int = 0
     ) -> dict[Hashable, Any]:
-        """What each job returned, by its key: a value, the exception it raised, or Stuck.
+        """What each job returned, by its key: a value, the exception it raised, or ReadStuckError.
 
         Jobs for which there was no time are missing. The first `vital` jobs are tried even when
         many others are stuck.
@@ -96,10 +96,12 @@ class TimeoutPool:
         deadline = time.monotonic() + seconds
         if self._stuck:
             self._stuck = {key: thread for key, thread in self._stuck.items() if thread.is_alive()}
-        results: dict[Hashable, Any] = {key: Stuck() for key, _ in jobs if key in self._stuck}
+        results: dict[Hashable, Any] = {
+            key: ReadStuckError() for key, _ in jobs if key in self._stuck
+        }
         while time.monotonic() < deadline:
             if len(self._stuck) >= MAX_STUCK:
-                results = {key: Stuck() for key, _ in jobs[vital:]} | results
+                results = {key: ReadStuckError() for key, _ in jobs[vital:]} | results
             left = [job for job in jobs if job[0] not in results]
             if not left:
                 break
@@ -112,7 +114,7 @@ class TimeoutPool:
             self._reader = None
 
     def _run_batch(self, jobs: Sequence[ReadJob], deadline: float) -> dict[Hashable, Any]:
-        """The results of the jobs that were done; Stuck for one that hangs."""
+        """The results of the jobs that were done; ReadStuckError for one that hangs."""
         batch = _Batch(jobs)
         if self._reader is None:
             self._reader = _ReadThread()
@@ -137,7 +139,7 @@ class TimeoutPool:
             key = batch.jobs[done][0]
             self._stuck[key] = self._reader.thread  # at the deadline perhaps only slow
             if is_stuck:
-                results[key] = Stuck()
+                results[key] = ReadStuckError()
         self.close()
         return results
 

@@ -14,7 +14,7 @@ from typing import Any
 from mpsbar.core.machine import Machine, Problem, Process
 from mpsbar.system.platform import Computer, Footprint, GpuClient
 from mpsbar.system.process_reader import Examination, examine_process
-from mpsbar.system.read_timeouts import SCAN_SECONDS, Stuck, TimeoutPool
+from mpsbar.system.read_timeouts import SCAN_SECONDS, ReadStuckError, TimeoutPool
 
 # After this many seconds a process without torch is read again; then after twice as many.
 FIRST_WAIT = 2.0
@@ -159,7 +159,7 @@ class Scanner:
         return Scan(
             machine=machine or Machine(),
             processes=self._collect(gpu_users, shares) if self._is_listed(results) else None,
-            gpu_clients={} if gpu_users is None else self._tell_clients(gpu_users),
+            gpu_clients={} if gpu_users is None else self._known_gpu_clients(gpu_users),
             has_gpu_times=any(c.nanoseconds is not None for c in (clients or {}).values()),
             problems=tuple(problem for problem in problems if problem is not None),
         )
@@ -295,23 +295,25 @@ class Scanner:
         self._schedule(pid, self._clock() + (LONGEST_WAIT if is_foreign else tracked.wait))
         tracked.wait = min(LONGEST_WAIT, tracked.wait * 2)
 
-    def _tell_clients(self, gpu_users: dict[int, bool | None]) -> dict[int, bool]:
+    def _known_gpu_clients(self, gpu_users: dict[int, bool | None]) -> dict[int, bool]:
         clients = {pid: gpu_users.get(pid, False) for pid in self._tracked}
         return {pid: has_worked for pid, has_worked in clients.items() if has_worked is not None}
 
     def _collect(
         self, gpu_users: dict[int, bool | None] | None, shares: dict[int, float]
     ) -> tuple[Process, ...]:
-        found = [tracked.process for tracked in self._found.values() if tracked.process is not None]
+        processes = [
+            tracked.process for tracked in self._found.values() if tracked.process is not None
+        ]
         if gpu_users is None:
-            return tuple(found)
+            return tuple(processes)
         return tuple(
             replace(
                 process,
                 gpu_client=gpu_users.get(process.pid, False),
                 gpu_percent=shares.get(process.pid) if process.pid in gpu_users else 0.0,
             )
-            for process in found
+            for process in processes
         )
 
 
@@ -334,7 +336,7 @@ def _with_footprint(process: Process | None, footprint: Footprint) -> Process | 
 
 
 def _describe_problem(reader: str, result: Any) -> Problem | None:
-    if isinstance(result, Stuck):
+    if isinstance(result, ReadStuckError):
         return Problem(reader, "does not answer")
     if result is _LATE:
         return Problem(reader, "could not be read in time")

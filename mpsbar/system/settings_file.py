@@ -29,7 +29,7 @@ from mpsbar.system.ownership import require_safe
 MAX_BYTES = 64 * 1024
 
 
-class _Broken(Exception):
+class _BrokenFileError(Exception):
     """The reason why a file is no settings file."""
 
 
@@ -41,7 +41,7 @@ def read_settings(
     loaded = LoadedSettings(Settings(), str(file))
     try:
         loaded = _merge(loaded, "file", parse_toml_file(file), f"{file.name}: {{}}")
-    except _Broken as broken:
+    except _BrokenFileError as broken:
         loaded = _report_broken(loaded, str(broken), repair)
     except OSError as problem:
         complaint = _("couldn't read {file} ({problem}); using the defaults").format(
@@ -60,7 +60,7 @@ def write_setting(key: str, value: Any) -> None:
         changed = change_key(text, key, value)
         if changed != text:
             replace_own_file(file, changed.encode())
-    except (InvalidTomlError, _Broken) as problem:
+    except (InvalidTomlError, _BrokenFileError) as problem:
         raise UserError(
             _(
                 "{file} is damaged ({problem}) and was left unchanged;"
@@ -85,7 +85,7 @@ def parse_toml_file(file: Path) -> dict[str, Any]:
     try:
         return parse_toml(_read_text(file))
     except InvalidTomlError as problem:
-        raise _Broken(
+        raise _BrokenFileError(
             _("it is not TOML: {problem}").format(problem=printable(str(problem), 120))
         ) from None
 
@@ -98,14 +98,14 @@ def _read_text(file: Path) -> str:
     except FileNotFoundError:
         return ""
     except UnicodeDecodeError:
-        raise _Broken(_("it is not UTF-8 text")) from None
+        raise _BrokenFileError(_("it is not UTF-8 text")) from None
     except (NotAFile, TooLarge) as problem:
-        raise _Broken(_reason(problem)) from None
+        raise _BrokenFileError(_reason(problem)) from None
 
 
 def _read_environment() -> dict[str, Any]:
-    found = {key: os.environ.get(variable_of(key), "") for key in KEYS}
-    return {key: parse_text(key, text) for key, text in found.items() if text.strip()}
+    texts = {key: os.environ.get(variable_of(key), "") for key in KEYS}
+    return {key: parse_text(key, text) for key, text in texts.items() if text.strip()}
 
 
 def _merge(

@@ -1,4 +1,4 @@
-"""One instance at a time: the first locks a file; a second nudges it and ends."""
+"""One instance at a time: the first locks a file; a second one notifies it and exits."""
 
 import fcntl
 import os
@@ -31,7 +31,7 @@ class Claim:
         return self.why_unsure is None
 
     def nudged(self) -> bool:
-        """Returns whether a second start has nudged since the last call; one fstat."""
+        """Returns whether a second start has notified us since the last call; one fstat."""
         if self._descriptor is None:
             return False
         before, self._modified = self._modified, os.fstat(self._descriptor).st_mtime_ns

@@ -4,10 +4,12 @@ Its path comes from a file, an agent or another process, and it would run as thi
 root. Every Python that mpsbar starts, except its own, is started here.
 """
 
+import contextlib
 import itertools
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +18,7 @@ from mpsbar.language import _
 from mpsbar.system.ownership import NotTrusted, UnsafePath, find_danger
 
 _MAX_LINKS = 40
+_END_SECONDS = 10.0
 _MAX_BYTES = 64 * 1024
 _LIBRARY = re.compile(r"python3(\.\d+)?t?")
 _ZIPPED_LIBRARY = re.compile(r"python3\d*t?\.zip")
@@ -51,6 +54,23 @@ def start_python(
     )  # fmt: skip
 
 
+def end_with_children(process: "subprocess.Popen[bytes]") -> int:
+    """Kills it with all it started, once: its pid may be used again. Returns its exit code.
+
+    Closes what is read from it; its stdin is for whoever writes to it.
+    """
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # gone; macOS: a zombie
+        os.killpg(process.pid, signal.SIGKILL)
+    try:
+        code = process.wait(_END_SECONDS)
+    except subprocess.TimeoutExpired:  # stuck in the kernel: left to itself
+        code = -signal.SIGKILL
+    for pipe in (process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+    return code
+
+
 def why_not_run(python: str) -> str | None:
     """The reason why this Python is not run, and what to do; None if nobody else can change it."""
     danger = find_danger_of(python)
@@ -71,7 +91,7 @@ def _advise(danger: UnsafePath) -> str:
 
 def find_danger_of(python: str) -> UnsafePath | None:
     """The first of the files that decide what `python` runs and somebody else can change."""
-    paths = list(_follow(python))
+    paths = list(_resolve_links(python))
     # Lazily: nothing is read before it was judged.
     for path in itertools.chain(paths, _find_parts(paths)):
         if danger := find_danger(path):
@@ -106,7 +126,7 @@ def _find_program(python: str) -> str:
     return os.path.abspath(shutil.which(python) or python)  # noqa: PTH100 - a venv's is a link
 
 
-def _follow(path: str) -> Iterator[str]:
+def _resolve_links(path: str) -> Iterator[str]:
     """The path and each that it is a link to: Python looks for its files beside all of them."""
     for _step in range(_MAX_LINKS):
         yield path
@@ -141,8 +161,8 @@ def _read_home(settings: Path) -> list[Path]:
     """The folder of the Python that a venv was made with, whose standard library it uses."""
     with settings.open("rb") as file:
         text = file.read(_MAX_BYTES).decode("utf-8", "replace")
-    found = re.search(r"^\s*home\s*=\s*(/.*?)\s*$", text, re.IGNORECASE | re.MULTILINE)
-    return [Path(found[1])] if found else []
+    match = re.search(r"^\s*home\s*=\s*(/.*?)\s*$", text, re.IGNORECASE | re.MULTILINE)
+    return [Path(match[1])] if match else []
 
 
 def _find_libraries(prefix: Path) -> Iterator[str]:

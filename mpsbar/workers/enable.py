@@ -25,7 +25,7 @@ from mpsbar.language import _
 from mpsbar.system.files import read_bytes, replace_file
 from mpsbar.system.ownership import NotTrusted, require_safe
 from mpsbar.system.paths import enabled_file
-from mpsbar.system.start_python import start_python
+from mpsbar.system.start_python import end_with_children, start_python
 from mpsbar.workers.connection import NotListeningError, WorkerConnection
 from mpsbar.workers.environments import (
     ASK_SECONDS,
@@ -306,8 +306,9 @@ def read_answer(environment: Environment, environ: dict[str, str]) -> str | None
         try:
             return _wait(run_dir, process, time.monotonic() + ASK_SECONDS)
         finally:
-            process.kill()
-            process.communicate()
+            end_with_children(process)
+            assert process.stdin is not None
+            process.stdin.close()
 
 
 def _start(python: str, environ: dict[str, str]) -> "subprocess.Popen[bytes]":

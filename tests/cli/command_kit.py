@@ -1,13 +1,19 @@
-"""Run a command of mpsbar on a terminal of its own."""
+"""Run a command of mpsbar, also on a terminal of its own."""
 
 import contextlib
 import os
 import pty
+import subprocess
 import sys
 
 from worker_kit import ROOT
 
 IDLE = "import time\nwhile True: time.sleep(0.05)\n"
+
+
+def mpsbar(*arguments, env):
+    command = [sys.executable, "-m", "mpsbar", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=120)
 
 
 def shown_on_a_terminal(workers, *arguments, until, also=b"", code=None, end=b"\x03", **extra):

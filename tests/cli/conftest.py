@@ -16,6 +16,15 @@ def light_torch(workers):
 
 
 @pytest.fixture
+def probe_env(workers):
+    """No active environment, and no setting of torch or of the terminal."""
+    left_out = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "TERM", "NO_COLOR")
+    return {
+        k: v for k, v in workers.env().items() if k not in left_out and not k.startswith("PYTORCH_")
+    }
+
+
+@pytest.fixture
 def mpsbar(workers):
     def run(*arguments, is_patient=True, **extra):
         command = PATIENT_MPSBAR if is_patient else [sys.executable, "-m", "mpsbar"]

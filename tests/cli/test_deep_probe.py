@@ -20,21 +20,13 @@ LONG = 6 * TIMEOUT  # two imports of torch and of its samples on a busy machine
 
 
 @pytest.fixture
-def env(workers):
-    left_out = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "TERM", "NO_COLOR")
-    return {
-        k: v for k, v in workers.env().items() if k not in left_out and not k.startswith("PYTORCH_")
-    }
-
-
-@pytest.fixture
-def mpsbar(env):
+def mpsbar(probe_env):
     need_module("torch")
 
     def run(*arguments, **extra):
         arguments = ["probe", "--python", sys.executable, *arguments]
         after = LOAD_SAMPLES_ON_MPS if "SOFTMPS" in extra else LOAD_SAMPLES
-        return run_mpsbar(arguments, env=env | extra, cwd=ROOT, timeout=LONG, after=after)
+        return run_mpsbar(arguments, env=probe_env | extra, cwd=ROOT, timeout=LONG, after=after)
 
     return run
 
@@ -98,7 +90,7 @@ def read_to_end(terminal, chunks):
             chunks.append(chunk)
 
 
-def test_ctrl_c_keeps_what_was_measured(env):
+def test_ctrl_c_keeps_what_was_measured(probe_env):
     """On a terminal: a bar with the time left; the next run goes on."""
     need_module("torch")
     ours, theirs = pty.openpty()
@@ -107,7 +99,7 @@ def test_ctrl_c_keeps_what_was_measured(env):
     how, fds = build_command(LOAD_SAMPLES)
     arguments = ["probe", "--deep", "--device", "cpu", "--python", sys.executable]
     process = subprocess.Popen(
-        [sys.executable, "-c", usual + how, *arguments], env=env | {"TERM": "xterm"}, cwd=ROOT,
+        [sys.executable, "-c", usual + how, *arguments], env=probe_env | {"TERM": "xterm"}, cwd=ROOT,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, start_new_session=True, pass_fds=fds,
     )  # fmt: skip
     os.close(theirs)

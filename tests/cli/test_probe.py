@@ -30,15 +30,7 @@ LONG = 3 * TIMEOUT
 
 
 @pytest.fixture
-def env(workers):
-    left_out = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "TERM", "NO_COLOR")
-    return {
-        k: v for k, v in workers.env().items() if k not in left_out and not k.startswith("PYTORCH_")
-    }
-
-
-@pytest.fixture
-def mpsbar(env, tmp_path):
+def mpsbar(probe_env, tmp_path):
     def run(*arguments, command="probe", **options):
         extra = options.pop("extra", {})
         if command == "probe":
@@ -46,7 +38,9 @@ def mpsbar(env, tmp_path):
             if "SOFTMPS" in extra:
                 # Its import takes seconds, and Metal's code generator is not here.
                 arguments = (*arguments, "--no-compile")
-        return run_mpsbar([command, *arguments], env=env | extra, cwd=ROOT, timeout=LONG, **options)
+        return run_mpsbar(
+            [command, *arguments], env=probe_env | extra, cwd=ROOT, timeout=LONG, **options
+        )
 
     return run
 
@@ -159,7 +153,7 @@ def test_no_torch_in_that_python(mpsbar, tmp_path):
     assert text == f"mpsbar: {bare}/bin/python has no torch; choose another with --python PATH"
 
 
-def test_no_torch_anywhere(env, tmp_path):
+def test_no_torch_anywhere(probe_env, tmp_path):
     """In a Python that has mpsbar and nothing else, with nobody running."""
     bare = tmp_path / "venv"
     subprocess.run(
@@ -174,7 +168,7 @@ def test_no_torch_anywhere(env, tmp_path):
     )
     done = subprocess.run(
         [str(bare / "bin" / "python"), "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=LONG,
-        env=env | {"PATH": str(bare / "bin"), "PYTHONPATH": f"{ROOT}:{tmp_path / 'site'}"},
+        env=probe_env | {"PATH": str(bare / "bin"), "PYTHONPATH": f"{ROOT}:{tmp_path / 'site'}"},
     )  # fmt: skip
     assert (
         refused(done, 1) == "mpsbar: no Python with torch was found; choose one with --python PATH"
@@ -244,9 +238,9 @@ def test_against_what_is_no_result(mpsbar, tmp_path):
     )
 
 
-def test_ctrl_c_shows_what_was_measured(env, cpu, workers):
+def test_ctrl_c_shows_what_was_measured(probe_env, cpu, workers):
     process = subprocess.Popen(
-        [sys.executable, "-m", "mpsbar", "probe", *cpu], env=env | {"PYTHONPATH": hold_once(workers.folder)},
+        [sys.executable, "-m", "mpsbar", "probe", *cpu], env=probe_env | {"PYTHONPATH": hold_once(workers.folder)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT,
     )  # fmt: skip
     wait_until_held(workers.folder)
@@ -300,13 +294,13 @@ def test_a_busy_gpu_is_warned_of(monkeypatch, capsys):
 # ── a terminal ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_on_a_terminal(env, cpu, tmp_path):
+def test_on_a_terminal(probe_env, cpu, tmp_path):
     """Signs, colour, and a bar that is gone at the end."""
     main, other = pty.openpty()
     code, fds = build_command()
     small = {"PYTHONPATH": add_small_speeds(tmp_path)}
     process = subprocess.Popen(
-        [sys.executable, "-c", code, "probe", *cpu], env=env | small | {"TERM": "xterm", "LC_ALL": "C.UTF-8", "COLUMNS": "100"},
+        [sys.executable, "-c", code, "probe", *cpu], env=probe_env | small | {"TERM": "xterm", "LC_ALL": "C.UTF-8", "COLUMNS": "100"},
         stdin=other, stdout=other, stderr=other, cwd=ROOT, pass_fds=fds,
     )  # fmt: skip
     os.close(other)

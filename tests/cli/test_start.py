@@ -9,7 +9,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from worker_kit import ROOT
+from cli.command_kit import mpsbar
 
 from mpsbar import __version__
 from mpsbar.cli import start
@@ -20,11 +20,6 @@ from mpsbar.system.single_instance import read_holder
 # On a Mac the ticking thread ends with the process; here it may find AppKit gone.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 OPTIONS = build_parser([]).parse_args([])
-
-
-def mpsbar(*arguments, env):
-    command = [sys.executable, "-m", "mpsbar", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=120)
 
 
 def test_off_the_mac_it_is_one_look(workers):

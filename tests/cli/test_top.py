@@ -7,16 +7,12 @@ import subprocess
 import sys
 
 import pytest
+from cli.command_kit import mpsbar
 from worker_kit import ROOT, wait_for
 
 from mpsbar.cli import demo, main, top
 from mpsbar.system.single_instance import read_holder
 from mpsbar.ui.text import startup
-
-
-def mpsbar(*arguments, env):
-    command = [sys.executable, "-m", "mpsbar", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=120)
 
 
 def on_a_terminal(code, env):

@@ -71,7 +71,7 @@ CODE_1 = ExitStatus(code=1)
         (None, {"pressure": "critical"}, "unknown", "unknown", ("pressure",)),
         (None, {"stop_signal": "SIGINT"}, "stopped", "likely", ("stop_asked",)),
         (None, {"restarted": True}, "restarted", "likely", ("restart",)),
-        (None, {"restarted": True, "reports": SystemReports(panic=Panic(1.0, "watchdog"))},
+        (None, {"restarted": True, "reports": SystemReports(panic=Panic("watchdog"))},
          "panic", "likely", ("restart", "panic_report")),
         (None, {"reports": SystemReports(crash=CrashReport(6))}, "crashed", "known", ("crash_report",)),
         # A library may crash after Python has ended, and after its agent has left a record.
@@ -166,7 +166,7 @@ def test_what_metal_says_of_a_command_buffer(text, code):
 
 
 def test_a_crash_report_names_the_library_and_the_assertion():
-    crash = CrashReport(6, "Ops.mm:346: failed assertion `rank'", "MPSGraph", "check", "q")
+    crash = CrashReport(6, "Ops.mm:346: failed assertion `rank'", "MPSGraph", "check")
     verdict = judge_end(EndEvidence(status=signal(6), reports=SystemReports(crash=crash)))
     assert verdict.values == {
         "signal": 6, "sentence": crash.sentence, "library": "MPSGraph", "symbol": "check",

@@ -5,12 +5,12 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpsbar.core.json_object import parse_object
 from mpsbar.core.machine import Machine
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.doctor.parse import parse_device
 from mpsbar.doctor.render import build_doctor_json, render_doctor
 from mpsbar.doctor.rules import STAGES, Device, build_doctor_report
-from mpsbar.system.child_process import parse_answer
 
 FIELDS = (
     "version", "implementation", "architecture", "system", "prefix", "os_version", "translated",
@@ -28,7 +28,7 @@ VALUES = st.dictionaries(st.sampled_from(FIELDS), ANYTHING, max_size=8)
 
 def answer(stage, **values):
     """As it comes through the pipe: 10**400 and nan are numbers in Python's JSON."""
-    return parse_answer(json.dumps({**values, "stage": stage}).encode())
+    return parse_object(json.dumps({**values, "stage": stage}).encode())
 
 
 @given(

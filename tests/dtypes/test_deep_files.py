@@ -55,7 +55,7 @@ def test_what_was_measured_is_kept_line_by_line(folder):
     assert deep_files.read_partial("/venv/bin/python") is None
 
 
-def test_only_a_whole_result_is_saved(folder):
+def test_only_a_whole_result_is_saved(folder, caplog):
     assert deep_files.write_deep_result(make(ended="cancelled")) is None
     assert deep_files.write_deep_result(make(only="mm")) is None
     assert deep_files.find_deep_result() is None
@@ -64,3 +64,4 @@ def test_only_a_whole_result_is_saved(folder):
     assert file.parent == folder
     folder.chmod(0o777)
     assert deep_files.find_deep_result() is None  # somebody else could have written it
+    assert f"mpsbar will not use {folder}" in caplog.text

@@ -54,8 +54,8 @@ def test_headlines_of_other_days():
 def test_what_is_not_known_has_a_column():
     cells = (DeepCell("mm", "int8", "unknown", True), DeepCell("mm", "bool", "no_memory", True))
     page = render_deep(make(cells), TableStyle())
-    assert "DTYPE  NO MEMORY  NOT MEASURED  UNEXPECTED\n" in page
-    assert "int8           –             1           –\n" in page
+    assert "DTYPE  OUT OF MEMORY  NOT MEASURED  UNEXPECTED\n" in page
+    assert "int8               –             1           –\n" in page
 
 
 def test_what_changed_comes_first():

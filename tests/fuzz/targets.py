@@ -18,6 +18,7 @@ from mpsbar.core.fallbacks import Fallbacks, complete_by_profile, merge_operatio
 from mpsbar.core.findings import Health
 from mpsbar.core.health import judge
 from mpsbar.core.host_readings import HostReading
+from mpsbar.core.json_object import parse_object
 from mpsbar.core.naming import name_process
 from mpsbar.core.process_tracker import ProcessTracker
 from mpsbar.core.settings import KEYS, parse_text, parse_values
@@ -34,7 +35,6 @@ from mpsbar.fleet.exporter import Exporter
 from mpsbar.history.database import build_steps
 from mpsbar.history.writer import PendingRows, RunWriter
 from mpsbar.system import linux, linux_exits, linux_reports
-from mpsbar.system.child_process import parse_answer
 from mpsbar.system.last_words import parse_last_words
 from mpsbar.system.macos import gpu, iokit_values, report_files, sysctl
 from mpsbar.system.platform import parse_command, parse_variables
@@ -186,7 +186,7 @@ def fuzz_mac_readings(data: bytes) -> None:
 
 
 def fuzz_other_pythons(data: bytes) -> None:
-    answer = parse_answer(_line(data))
+    answer = parse_object(_line(data))
     with suppress(UnusablePythonError):
         environment = parse_environment("p", answer or {})
         assert environment.site.is_absolute() and environment.prefix.isprintable()
@@ -281,7 +281,7 @@ def fuzz_crash_reports(data: bytes) -> None:
     if crash is not None:
         assert_clean(repr(crash))
     report_files.parse_gpu_event(text, 1e9)
-    report_files.parse_panic(text, 1e9)
+    report_files.parse_panic(text)
     report_files.parse_name(text)
     report_files.find_type(text)
     report_files.find_jetsam(text, 7)

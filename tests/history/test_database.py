@@ -163,7 +163,8 @@ def test_a_newer_file_is_not_touched(file):
     before = file.read_bytes()
     play = Play(file)
     play.ticks(100, train())
-    play.recorder.close()
+    with pytest.raises(database.NewerFormat):
+        play.recorder.close()
     assert [reason.code for reason in play.problems] == ["history_newer"]
     assert file.read_bytes() == before
 

@@ -36,7 +36,8 @@ def test_a_pipe_in_its_place_is_said_and_nobody_waits(file):
     play.ticks(20, train())
     (problem,) = play.problems
     assert (problem.code, problem.values["error"]) == ("history_not_written", "it is not a file")
-    play.recorder.close()
+    with pytest.raises(OSError, match="it is not a file"):
+        play.recorder.close()
 
 
 def test_someone_removes_it(play):
@@ -82,6 +83,24 @@ def test_a_home_that_cannot_be_written(private, monkeypatch):
         play.ticks(40, train())
         assert play.count("machine") >= 130
         play.recorder.close()
+
+
+def test_what_cannot_be_written_at_the_end_is_raised_and_the_next_may_record(file, monkeypatch):
+    first = Play(file)
+    first.ticks(20, train())
+    first.tick(train(2 * GB))
+    assert not first.recorder._rows.is_empty
+
+    def fail(*_):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(first.recorder._runs, "write", fail)
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        first.recorder.close()
+    second = Play(file, wall=first.wall)
+    second.ticks(20, train())
+    assert second.count("machine") > 20
+    second.recorder.close()
 
 
 def test_another_process_writes_for_a_while(play):

@@ -3,13 +3,10 @@
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mpsbar.system.child_process import (
     build_environment,
     classify_start,
-    parse_answer,
     start_child,
 )
 from mpsbar.system.ownership import NotTrusted
@@ -83,16 +80,6 @@ def test_it_is_ended_by_the_end_of_the_block():
 def test_what_cannot_be_started_raises(tmp_path):
     with pytest.raises(FileNotFoundError), start_child(str(tmp_path / "python"), [], MARK):
         pass
-
-
-@given(st.binary(max_size=80))
-def test_garbage_is_no_answer(text):
-    assert parse_answer(text) is None or isinstance(parse_answer(text), dict)
-
-
-def test_deep_nesting_is_no_answer():
-    assert parse_answer(b"[" * 200_000) is None
-    assert parse_answer(b'{"a":' * 200_000) is None
 
 
 def test_the_apps_own_python_is_kept_out(monkeypatch):

@@ -167,7 +167,8 @@ def test_nothing_is_written_where_somebody_else_can_change_it(folders, caplog, c
     said = []
     recorder = Recorder(said.append, clock=iter(range(0, 10**6, 100)).__next__)
     recorder.record(Snapshot(1e9), [], [])
-    recorder.close()
+    with pytest.raises(NotTrusted):
+        recorder.close()
     assert [(reason.code, str(folders / "data") in reason.values["error"]) for reason in said] == [
         ("history_not_written", True)
     ]

@@ -5,9 +5,9 @@ import time
 import pytest
 
 from mpsbar.core.endings import SystemReports
-from mpsbar.system import linux_reports
 from mpsbar.system.linux_reports import LinuxReports, parse_count, parse_groups, parse_kills
 from mpsbar.system.platform import EndedPid
+from mpsbar.system.uptime import read_uptime
 
 LOG = b"""<6>[   12.000000] something Killed process 5 (python)
 <3>[  100.500000] Out of memory: Killed process 77 (python3) total-vm:1kB, anon-rss:2kB
@@ -76,7 +76,7 @@ def test_a_kill_of_long_ago_does_not_count(group, tmp_path, monkeypatch):
     group.write_text("oom_kill 1\n")  # of a process that is not watched
     now = time.monotonic()
     for minutes in (1, 2):
-        monkeypatch.setattr(linux_reports.time, "monotonic", lambda m=minutes: now + 60 * m)
+        monkeypatch.setattr(time, "monotonic", lambda m=minutes: now + 60 * m)
         reports.refresh()
     assert reports.read(kill(7)).cgroup_kill is False
 
@@ -87,7 +87,7 @@ def test_the_log_decides_where_it_may_be_read(group, tmp_path, monkeypatch):
     reports.note(7)
     reports.note(8)
     group.write_text("oom_kill 1\n")
-    stamp = int(linux_reports._uptime())
+    stamp = int(read_uptime())
     log = b"<3>[%d.0] Memory cgroup out of memory: Killed process 8 (python)\n" % stamp
     monkeypatch.setattr(LinuxReports, "_read_log", lambda _self: (log, ()))
     assert reports.read(kill(7)) == SystemReports(cgroup_kill=False)

@@ -6,7 +6,7 @@ import pytest
 from worker_kit import wait_for
 
 from mpsbar.system import read_timeouts
-from mpsbar.system.read_timeouts import MAX_STUCK, Stuck, TimeoutPool
+from mpsbar.system.read_timeouts import MAX_STUCK, ReadStuckError, TimeoutPool
 
 # Time-outs for threads on a loaded machine; nothing here waits for them when all is well.
 TIMEOUT = 60
@@ -44,7 +44,7 @@ def test_one_stuck_read_does_not_stop_the_rest():
     def has_read_the_rest():
         """At once, unless a thread had to wait for a processor just there."""
         results = some.run(jobs, TIMEOUT)
-        assert isinstance(results["stuck"], Stuck)
+        assert isinstance(results["stuck"], ReadStuckError)
         return (results["a"], results["b"], results["c"]) == (1, 2, 3)
 
     wait_for(has_read_the_rest, "the other three")
@@ -99,9 +99,9 @@ def test_what_is_stuck_is_not_asked_again_until_it_came_back():
         return "back"
 
     for _ in range(3):
-        assert isinstance(some.run([("x", read)], TIMEOUT)["x"], Stuck)
+        assert isinstance(some.run([("x", read)], TIMEOUT)["x"], ReadStuckError)
     wait_for(lambda: calls, "the first read")
-    assert isinstance(some.run([("x", read)], TIMEOUT)["x"], Stuck)
+    assert isinstance(some.run([("x", read)], TIMEOUT)["x"], ReadStuckError)
     assert len(calls) == 1
     started = threads() - others
     gate.set()
@@ -142,8 +142,8 @@ def test_after_too_many_nothing_more_is_tried():
             results = some.run(
                 [("vital", lambda: "answer"), *jobs, ("a", lambda: 1)], TIMEOUT, vital=1
             )
-            vital = results.pop("vital", None)  # Stuck: it had to wait for a processor
-            assert all(isinstance(result, Stuck) for result in results.values())
+            vital = results.pop("vital", None)  # stuck: it had to wait for a processor
+            assert all(isinstance(result, ReadStuckError) for result in results.values())
             assert len(results) == MAX_STUCK + 4
             return vital == "answer"
 
@@ -178,7 +178,7 @@ def test_what_hangs_at_the_ceiling_is_not_asked_again_and_again():
     assert some.run([("x", read)], 0.05) == {}
     wait_for(lambda: some.run([("x", read)], 0.05) and calls, "a thread that reads")
     for _ in range(5):
-        assert isinstance(some.run([("x", read)], 0.05)["x"], Stuck)
+        assert isinstance(some.run([("x", read)], 0.05)["x"], ReadStuckError)
     assert len(calls) == 1
     wait_for(lambda: len(threads() - before) == 1, "one thread")
     gate.set()

@@ -5,17 +5,24 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 
+import psutil
 import pytest
-from worker_kit import ROOT, TIMEOUT
+from worker_kit import ROOT, TIMEOUT, wait_for
 
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.doctor.pythons import find_pythons, inspect_python
 from mpsbar.dtypes.runner import ProbeRunner
 from mpsbar.system.ownership import NotTrusted
-from mpsbar.system.start_python import find_danger_of, start_python, why_not_run
+from mpsbar.system.start_python import (
+    end_with_children,
+    find_danger_of,
+    start_python,
+    why_not_run,
+)
 from mpsbar.workers.enable import connect, read_answer
 from mpsbar.workers.environments import Environment, UnusablePythonError, read_environment
 
@@ -383,6 +390,27 @@ def test_packages_in_the_home_folder_of_another_user_are_left_out(tmp_path):
     assert run(["-c", code], environ | {"HOME": str(tmp_path)}) == "0"
     (tmp_path / "circle").symlink_to("circle")
     assert run(["-c", code], environ | {"HOME": str(tmp_path / "circle")}) == "1"
+
+
+def test_one_is_ended_with_what_it_started_and_what_it_wrote_to_is_closed():
+    code = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        "print(child.pid, flush=True)\ntime.sleep(600)"
+    )
+    process = start_python(sys.executable, ["-c", code], os.environ, stderr=subprocess.DEVNULL)
+    child = psutil.Process(int(process.stdout.readline()))
+    assert end_with_children(process) == -signal.SIGKILL
+    assert process.stdout.closed
+    wait_for(lambda: has_ended(child), "the end of its child")
+
+
+def has_ended(process):
+    """Or waits for its parent, which may be the system's first process by now."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def test_a_name_is_looked_for_as_the_shell_does_it(tmp_path, trap, monkeypatch):

@@ -26,7 +26,7 @@ def check_all(python: str | None = None) -> list[SelfCheck]:
 
     `python` has torch: a small worker is tried in it.
     """
-    return [*_check(python), *(SelfCheck(key, "look") for key in FOR_PEOPLE)]
+    return [*_check(python), *(SelfCheck(key, "manual") for key in FOR_PEOPLE)]
 
 
 def _check(python: str | None) -> Iterator[SelfCheck]:

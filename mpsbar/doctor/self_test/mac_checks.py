@@ -28,7 +28,7 @@ def _check_frameworks() -> str:
 def _check_gpu_clients() -> str:
     clients = this_computer().read_gpu_clients()
     if not clients:
-        raise ValueError(_("no process holds the GPU, not even WindowServer"))
+        raise ValueError(_("no process has opened the GPU, not even WindowServer"))
     timed = sum(client.nanoseconds is not None for client in clients.values())
     text = ngettext(
         "{n} client, {timed} with GPU time", "{n} clients, {timed} with GPU time", len(clients)

@@ -19,7 +19,6 @@ from mpsbar.system.files import replace_own_file
 from mpsbar.system.platform import Computer
 
 _T = TypeVar("_T")
-_CREATOR = "IOUserClientCreator"
 _IOREG_SECONDS = 10.0
 
 
@@ -46,15 +45,15 @@ def collect_readings(computer: Computer, python: str | None = None) -> dict[str,
     machine = timed("machine", computer.read_machine)
     pids = timed("processes", computer.list_processes)
     clients = timed("gpu clients", computer.read_gpu_clients)
-    found = pids if isinstance(pids, dict) else {}
-    libraries = timed("libraries", lambda: _count_frameworks(computer, list(found)))
+    listed = pids if isinstance(pids, dict) else {}
+    libraries = timed("libraries", lambda: _count_frameworks(computer, list(listed)))
     return {
         "schema": 1,
         "mpsbar": __version__,
         "python": sys.version,
         "machine": machine if isinstance(machine, str) else asdict(machine),
         "problems": [asdict(problem) for problem in computer.problems],
-        "processes": len(found) if isinstance(pids, dict) else pids,
+        "processes": len(listed) if isinstance(pids, dict) else pids,
         "frameworks": libraries,
         "gpu_clients": _describe_clients(clients),
         "worker": None if python is None else _attempt(lambda: asdict(try_worker(python))),
@@ -105,9 +104,11 @@ def _read_kernel() -> Any:
 
 def hide_names(value: Any) -> Any:
     """The same tree without the names of the processes that use the GPU."""
+    from mpsbar.system.macos.iokit_values import CREATOR  # with the rest of macOS, not on Linux
+
     if isinstance(value, Mapping):
         return {
-            key: str(item).partition(",")[0] + ", …" if key == _CREATOR else hide_names(item)
+            key: str(item).partition(",")[0] + ", …" if key == CREATOR else hide_names(item)
             for key, item in value.items()
         }
     return [hide_names(item) for item in value] if isinstance(value, list) else value

@@ -9,8 +9,8 @@ from mpsbar.language import _
 from mpsbar.ui.text.cells import pad
 from mpsbar.ui.text.wording import shorten_home
 
-# skip: not possible here, and the detail says why; look: only a person can see it.
-SelfCheckState = Literal["pass", "fail", "skip", "look"]
+# skip: not possible here, and the detail says why; manual: only a person can see it.
+SelfCheckState = Literal["pass", "fail", "skip", "manual"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class SelfCheck:
     detail: str = ""  # a value, or a code for the text
 
 
-_MARKS = {"pass": _("pass"), "fail": _("FAIL"), "skip": "-", "look": _("todo")}
+_MARKS = {"pass": _("pass"), "fail": _("FAIL"), "skip": "-", "manual": _("todo")}
 _WIDTH = 400
 
 # What only a person can see, in the order of packaging/MAC_CHECKLIST.md.
@@ -45,8 +45,8 @@ FOR_PEOPLE = {
 
 def render_self_test(version: str, checks: Sequence[SelfCheck], home: str) -> str:
     lines = [_("mpsbar {version} self-test").format(version=version), ""]
-    lines += [_line(check, home) for check in checks if check.state != "look"]
-    for_people = [check for check in checks if check.state == "look"]
+    lines += [_line(check, home) for check in checks if check.state != "manual"]
+    for_people = [check for check in checks if check.state == "manual"]
     if for_people:
         lines += ["", _("To check yourself, on a Mac (packaging/MAC_CHECKLIST.md):")]
         lines += [_line(check, home) for check in for_people]
@@ -70,7 +70,7 @@ def build_self_test(version: str, checks: Sequence[SelfCheck]) -> dict[str, Any]
 
 def _line(check: SelfCheck, home: str) -> str:
     mark = _MARKS[check.state]
-    if check.state == "look":
+    if check.state == "manual":
         return f"  {pad(mark, 4)}  {FOR_PEOPLE[check.key]}"
     words = _why_skipped(check.detail) if check.state == "skip" else check.detail
     detail = shorten_home(printable(words, _WIDTH), home)
@@ -110,7 +110,10 @@ def _title(key: str) -> str:
 
 def _sum(checks: Sequence[SelfCheck]) -> str:
     counts = {state: sum(check.state == state for check in checks) for state in _MARKS}
-    text = _("{passed} passed, {failed} failed, {skipped} not checked, {looks} to check yourself")
+    text = _("{passed} passed, {failed} failed, {skipped} not checked, {manual} to check yourself")
     return text.format(
-        passed=counts["pass"], failed=counts["fail"], skipped=counts["skip"], looks=counts["look"]
+        passed=counts["pass"],
+        failed=counts["fail"],
+        skipped=counts["skip"],
+        manual=counts["manual"],
     )

@@ -20,7 +20,7 @@ from mpsbar.language import _
 from mpsbar.system import this_computer
 from mpsbar.system.installed_pythons import find_installed
 from mpsbar.system.scan import find_gpu_users
-from mpsbar.system.start_python import start_python
+from mpsbar.system.start_python import end_with_children, start_python
 from mpsbar.ui.text.wording import duration, size
 from mpsbar.workers.poll import WorkerPoll
 from mpsbar.workers.request import free_worker
@@ -74,7 +74,7 @@ def describe(trial: WorkerTrial) -> str:
     if trial.device == "mps" and not trial.freed:
         raise ValueError(_("nothing was freed, though tensors were deleted"))
     if trial.client_before:
-        raise ValueError(_("macOS calls it a client of the GPU before it gave the GPU any work"))
+        raise ValueError(_("macOS listed it as a GPU client before it had submitted any work"))
     words = _("torch {version}, {device}: held {held}, freed {freed} in {time}").format(
         version=trial.torch,
         device=trial.device,
@@ -123,12 +123,9 @@ def _started(python: str) -> Iterator["subprocess.Popen[bytes]"]:
         child.send_signal(signal.SIGINT)  # so that it removes its socket
         with suppress(subprocess.TimeoutExpired):
             child.wait(_END_SECONDS)
-        with suppress(ProcessLookupError, PermissionError):  # gone; macOS: a zombie
-            os.killpg(child.pid, signal.SIGKILL)  # it has a session of its own
-        child.wait()
-        for pipe in (child.stdin, child.stdout):
-            if pipe is not None:
-                pipe.close()
+        end_with_children(child)
+        assert child.stdin is not None
+        child.stdin.close()
 
 
 def _read_line(child: "subprocess.Popen[bytes]") -> str:
@@ -139,7 +136,7 @@ def _read_line(child: "subprocess.Popen[bytes]") -> str:
         while not line.endswith(b"\n"):
             if not selector.select(max(0.0, end - time.monotonic())):
                 raise TimeoutError(
-                    _("the process said nothing within {time}").format(time=duration(_SECONDS))
+                    _("the process printed nothing within {time}").format(time=duration(_SECONDS))
                 )
             part = os.read(child.stdout.fileno(), 1000)
             if not part or len(line) > 1000:

@@ -19,7 +19,7 @@ from .text import mark
 Result = list[tuple[str, torch.Tensor]]  # label and tensor: outputs, then gradients
 
 
-class Diverged(Exception):
+class DivergedError(Exception):
     """The module did not call its submodules as it did in the reference run."""
 
 
@@ -32,12 +32,12 @@ def run_alone(
     """
     subtree = [module for module in call.module.modules() if module in state.names]
     try:
-        with state.lend(target, [call.module]):
+        with state.substitute(target, [call.module]):
             return _run(call, target, with_grads)
     except (RuntimeError, TypeError, ValueError):
         if len(subtree) == 1:
             raise
-    with state.lend(target, subtree):
+    with state.substitute(target, subtree):
         return _run(call, target, with_grads)
 
 
@@ -52,10 +52,10 @@ def _run(call: Call, target: ComputeTarget, with_grads: bool) -> Result:
         output = call.module(*args, **kwargs)
     tensors = list_tensors(output)
     result = [(_label("output", n, tensors), tensor) for n, tensor in enumerate(tensors)]
-    found = [(label, tensor.detach()) for label, tensor in passed + result]
+    results = [(label, tensor.detach()) for label, tensor in passed + result]
     if with_grads:
-        found += _find_gradients(call, result + passed, leaves, target)
-    return found
+        results += _find_gradients(call, result + passed, leaves, target)
+    return results
 
 
 def _label(word: str, number: int, many: list[Any]) -> str:
@@ -91,7 +91,7 @@ def _stubs(call: Call, target: ComputeTarget, leaves: Any, passed: Result) -> It
     for child in call.children:
         waiting.setdefault(child.module, deque()).append(child)
     if call.module in waiting:
-        raise Diverged(mark("it calls itself"))
+        raise DivergedError(mark("it calls itself"))
     for module, calls in waiting.items():
         vars(module)["forward"] = _answer_from(calls, target, leaves, passed)
     try:
@@ -104,7 +104,7 @@ def _stubs(call: Call, target: ComputeTarget, leaves: Any, passed: Result) -> It
 def _answer_from(calls: deque[Call], target: ComputeTarget, leaves: Any, passed: Result) -> Any:
     def forward(*args: Any, **kwargs: Any) -> Any:
         if not calls or not calls[0].is_kept:
-            raise Diverged(mark("a submodule was called more often than before"))
+            raise DivergedError(mark("a submodule was called more often than before"))
         child = calls.popleft()
         for number, tensor in enumerate(list_tensors((args, kwargs))):
             label = f"input {number} of {child.name}, call {child.number + 1}"
@@ -136,8 +136,8 @@ def _find_gradients(call: Call, results: Result, leaves: Result, target: Compute
     asked = [*leaves, *own]
     if not pairs or not asked:
         return []
-    found = torch.autograd.grad(
+    grads = torch.autograd.grad(
         [tensor for tensor, _ in pairs], [tensor for _, tensor in asked],
         [grad for _, grad in pairs], allow_unused=True,
     )  # fmt: skip
-    return [(label, grad) for (label, _), grad in zip(asked, found) if grad is not None]
+    return [(label, grad) for (label, _), grad in zip(asked, grads) if grad is not None]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from .alone import Diverged, Result, run_alone
+from .alone import DivergedError, Result, run_alone
 from .model_state import ModelState
 from .recording import Call
 from .target import ComputeTarget
@@ -53,36 +53,38 @@ class Checker:
                     yield ModuleVerdict(full, kind, "parameter", largest_right=most)
 
     def check(self, call: Call) -> ModuleVerdict:
-        found = ModuleVerdict(call.name, type(call.module).__name__, "right", call.number)
+        verdict = ModuleVerdict(call.name, type(call.module).__name__, "right", call.number)
         if not call.is_kept:
-            return replace(found, kind="unchecked", text=mark("its inputs are too large to keep"))
+            return replace(verdict, kind="unchecked", text=mark("its inputs are too large to keep"))
         try:
-            right = self._run(call, self._exact)
+            expected = self._run(call, self._exact)
         except Exception as error:  # noqa: BLE001 - it cannot be run alone, not even on the CPU
-            return replace(found, kind="unchecked", text=describe(error))
+            return replace(verdict, kind="unchecked", text=describe(error))
         try:
-            got = self._run(call, self._target)
-        except Diverged as error:
-            return replace(found, kind="unchecked", text=str(error))
+            actual = self._run(call, self._target)
+        except DivergedError as error:
+            return replace(verdict, kind="unchecked", text=str(error))
         except Exception as error:  # noqa: BLE001 - whatever torch raises is the answer
             # If it worked in the whole run, the failure comes from running it alone; so it does
             # if it uses the weight of a module that has no stand-in now.
             is_ours = call.output_dtypes is not None or is_elsewhere(error)
             kind = "unchecked" if is_ours else "raised"
-            return replace(found, kind=kind, text=describe(error))
-        return self._judge(call, found, got, right)
+            return replace(verdict, kind=kind, text=describe(error))
+        return self._judge(call, verdict, actual, expected)
 
-    def _judge(self, call: Call, found: ModuleVerdict, got: Result, right: Result) -> ModuleVerdict:
-        """Return the first result that rounding does not explain, or `found` if there is none."""
+    def _judge(
+        self, call: Call, verdict: ModuleVerdict, actual: Result, expected: Result
+    ) -> ModuleVerdict:
+        """Return the first result that rounding does not explain, or `verdict` if there is none."""
         dtype = self._target.precision
-        wanted = dict(right)
+        wanted = dict(expected)
         candidates = [
             (label, tensor)
-            for label, tensor in got
+            for label, tensor in actual
             if label in wanted and not measure(label, tensor, wanted[label], dtype).is_explained
         ]
         if not candidates:
-            return found
+            return verdict
         disturbed, noise = self._disturb(call)
         for label, tensor in candidates:
             runs = [run[label] for run in disturbed if label in run]
@@ -92,8 +94,8 @@ class Checker:
                 most = (
                     float(wanted[label].abs().max()) if wanted[label].is_floating_point() else None
                 )
-                return replace(found, kind=kind, difference=difference, largest_right=most)
-        return found
+                return replace(verdict, kind=kind, difference=difference, largest_right=most)
+        return verdict
 
     def _disturb(self, call: Call) -> tuple[list[dict[str, torch.Tensor]], Noise]:
         """Repeat the exact run a few times with random errors in each operation."""

@@ -20,7 +20,7 @@ from .same_random import SameRandom
 from .structures import list_tensors, map_tensors
 from .target import ComputeTarget, build_targets, find_device, parse_dtype
 from .task import Task
-from .text import mark
+from .text import DTYPES, mark
 from .tolerance import RUNS, Difference, Noise, judge, measure
 from .whole_run import (
     RunHooks,
@@ -31,7 +31,6 @@ from .whole_run import (
     is_out_of_memory,
 )
 
-DTYPES = ("float32", "float16", "bfloat16", "autocast")
 _MAX_CALLS = 4  # of one module that are checked alone
 _MAX_RECORDED = 8 << 30
 _TIMING_SECONDS = 1.0
@@ -61,7 +60,7 @@ def compare(  # noqa: PLR0913 - options with names
 
     Instead of a model, a training step: a function that takes the model and a batch and returns
     the loss; then gradients are compared too. The model is left as it was; `copy=True` works on a
-    deep copy. `piecewise` (default: where the model does not fit twice) keeps one module at a time
+    deep copy. `piecewise` (default: where two copies do not fit) keeps one module at a time
     on the device, and measures neither time nor memory. `on_partial` is given the result so far
     after each dtype.
     """
@@ -107,7 +106,9 @@ class _ComparisonRun:
             self.notes.append(mark("torch does not count memory on the CPU, so no peak is known"))
         self.piecewise = self._decide_piecewise(piecewise)
         if self.piecewise and task.is_training:
-            self.notes.append(mark("piece by piece, gradients are checked module by module only"))
+            self.notes.append(
+                mark("compared piece by piece: gradients are checked per module only")
+            )
 
     def restore(self) -> None:
         self.not_restored = self.state.restore()
@@ -127,7 +128,7 @@ class _ComparisonRun:
                 self.on_partial(self.build(targets))
 
     def _decide_piecewise(self, piecewise: bool | None) -> bool:
-        """Returns what the user chose; else True where the model does not fit twice."""
+        """Returns what the user chose; else True where two copies of the model do not fit."""
         if piecewise is not None:
             return piecewise
         target = ComputeTarget(self.device, torch.float32)
@@ -139,7 +140,9 @@ class _ComparisonRun:
         for device, where in pairs:
             free = read_free_memory(device)
             if free is not None and self.state.count_bytes(where) * _ROOM > free:
-                self.notes.append(mark("the model does not fit twice: compared piece by piece"))
+                self.notes.append(
+                    mark("two copies of the model don't fit in memory: compared piece by piece")
+                )
                 return True
         return False
 
@@ -148,7 +151,7 @@ class _ComparisonRun:
         self, target: ComputeTarget, *, same_random: bool = True
     ) -> Iterator[Callable[[], Any]]:
         """Yields a function that runs the task on `target`, where the parameters are meanwhile."""
-        lend = self.state.lend_piecewise if self.piecewise else self.state.lend
+        substitute = self.state.substitute_piecewise if self.piecewise else self.state.substitute
         given = target.convert_all((self.task.args, self.task.kwargs))
 
         def run() -> Any:
@@ -161,7 +164,7 @@ class _ComparisonRun:
                 stack.enter_context(target.computing())
                 return self.task.run(args, kwargs)
 
-        with lend(target):
+        with substitute(target):
             yield run
 
     def _record(self) -> None:
@@ -188,7 +191,7 @@ class _ComparisonRun:
             try:
                 return action()
             except (RuntimeError, TypeError, ValueError):
-                if not (self.piecewise and self.state.lend_submodules_too()):
+                if not (self.piecewise and self.state.substitute_submodules_too()):
                     raise
 
     def _compare(self, name: str, target: ComputeTarget) -> DtypeResult:
@@ -244,30 +247,32 @@ class _ComparisonRun:
 
     def _check_output(self, target: ComputeTarget, result: DtypeResult, whole: WholeRun) -> None:
         """Finds outputs and gradients that differ more than rounding in all modules explains."""
-        got = _label_results(whole.output, whole.gradients)
-        right = _label_results(self.output, self.gradients)
+        actual = _label_results(whole.output, whole.gradients)
+        expected = _label_results(self.output, self.gradients)
         candidates = [
             key
-            for key, tensor in got.items()
-            if key in right
-            and not measure(key[0], tensor, right[key], target.precision).is_explained
+            for key, tensor in actual.items()
+            if key in expected
+            and not measure(key[0], tensor, expected[key], target.precision).is_explained
         ]
         if not candidates:
             return
         if self.cpu_timing is not None and self.cpu_timing.seconds > _LONG_RUN:
             result.notes.append(
-                mark("a run takes long: modules were judged, the whole result was not")
+                mark("a run takes too long: modules were checked, the whole result was not")
             )
             return
         exactly, disturbed, noise = self._disturb(target)
-        found = []
+        differences = []
         for key in candidates:
             label, runs = key[0], [run[key] for run in disturbed if key in run]
             if key in exactly:
                 # The derivative of a ReLU jumps, and those of others.
                 jumps = noise.jumps or label != "output"
-                found.append(judge(label, got[key], exactly[key], runs, noise, jumps=jumps))
-        wrong = [difference for difference in found if not difference.is_explained]
+                differences.append(
+                    judge(label, actual[key], exactly[key], runs, noise, jumps=jumps)
+                )
+        wrong = [difference for difference in differences if not difference.is_explained]
         if whole.nonfinite is not None:
             wrong = [difference for difference in wrong if not difference.nonfinite]
         result.unexplained = min(wrong, key=_rank, default=None)
@@ -278,14 +283,14 @@ class _ComparisonRun:
             self.reference, exact=True, rounded=None if target.autocast else target.dtype
         )
         with self._prepared(exact) as run:
-            right = _label_results(run(), self.task.gradients())
+            expected = _label_results(run(), self.task.gradients())
             disturbed = []
             for seed in range(RUNS):
                 noise = Noise(target.precision, seed)
                 with noise:
                     output = run()
                 disturbed.append(_label_results(output, self.task.gradients()))
-        return right, disturbed, noise
+        return expected, disturbed, noise
 
     def _measure(self, target: ComputeTarget, result: DtypeResult) -> None:
         try:
@@ -298,8 +303,8 @@ class _ComparisonRun:
 
 def _label_results(output: Any, gradients: dict[str, torch.Tensor]) -> _Results:
     """Outputs and gradients by label and number."""
-    found = {("output", n): tensor.detach() for n, tensor in enumerate(list_tensors(output))}
-    return found | {(f"gradient of {name}", 0): grad for name, grad in gradients.items()}
+    results = {("output", n): tensor.detach() for n, tensor in enumerate(list_tensors(output))}
+    return results | {(f"gradient of {name}", 0): grad for name, grad in gradients.items()}
 
 
 def _rank(difference: Difference) -> tuple[bool, float]:

@@ -1,4 +1,4 @@
-"""The user's model: lends its modules other parameters for a while, and puts everything back.
+"""Replaces the parameters of the user's model by converted copies for a while, then restores all.
 
 The model's own Parameter objects are never changed: modules get stand-ins, converted copies, and
 afterwards their own back, so that values, gradients, hooks and devices are the very same objects.
@@ -39,8 +39,10 @@ class ModelState:
         self._attributes = {module: dict(vars(module)) for module in self.modules}
         self._objects = {module: ModuleObjects(module) for module in self.modules}
         self._lost: dict[str, None] = {}  # in words, in order
-        self._running: list[torch.nn.Module] = []  # while lent piecewise, the innermost last
-        self._lent_whole: set[torch.nn.Module] = set()  # piecewise, with all of their submodules
+        self._running: list[torch.nn.Module] = []  # while substituted piecewise, the innermost last
+        self._substituted_whole: set[torch.nn.Module] = (
+            set()
+        )  # piecewise, with all of their submodules
         self._values_to_restore: list[tuple[dict[str, Any], str, Any]] = []
         self._tensors = {id(t): t for module in self.modules for t in _own_tensors(module)}
         self._grads = [(t, t.grad) for t in self._tensors.values() if t.is_leaf]
@@ -60,18 +62,18 @@ class ModelState:
         )
 
     @contextlib.contextmanager
-    def lend(
+    def substitute(
         self, target: ComputeTarget, modules: Iterable[torch.nn.Module] | None = None
     ) -> Iterator[None]:
         """Give these modules (None: all) stand-ins on `target` for their tensors."""
         chosen = self.modules if modules is None else list(modules)
         try:
-            self._lend(target, chosen)
+            self._substitute(target, chosen)
             yield
         finally:
             self.put_back(chosen)
 
-    def _lend(
+    def _substitute(
         self, target: ComputeTarget, chosen: list[torch.nn.Module]
     ) -> dict[int, torch.Tensor]:
         tensors = {id(t): t for module in chosen for t in _own_tensors(module)}
@@ -81,24 +83,24 @@ class ModelState:
         return {id(made[key]): tensor for key, tensor in tensors.items()}
 
     @contextlib.contextmanager
-    def lend_piecewise(self, target: ComputeTarget) -> Iterator[None]:
-        """Lends stand-ins to each module only while it runs, if a model does not fit twice."""
-        lent: list[tuple[list[torch.nn.Module], dict[int, torch.Tensor]]] = []
-        having: set[torch.nn.Module] = set()
+    def substitute_piecewise(self, target: ComputeTarget) -> Iterator[None]:
+        """Gives each module stand-ins only while it runs, if two copies of the model do not fit."""
+        stack: list[tuple[list[torch.nn.Module], dict[int, torch.Tensor]]] = []
+        substituted: set[torch.nn.Module] = set()
 
         def before(module: torch.nn.Module, *_: Any) -> None:
-            wanted = module.modules() if module in self._lent_whole else [module]
-            chosen = [each for each in wanted if each in self.names and each not in having]
+            wanted = module.modules() if module in self._substituted_whole else [module]
+            chosen = [m for m in wanted if m in self.names and m not in substituted]
             self._running.append(module)
-            lent.append((chosen, self._lend(target, chosen)))
-            having.update(chosen)
+            stack.append((chosen, self._substitute(target, chosen)))
+            substituted.update(chosen)
 
         def after(*_: Any) -> None:
             self._running.pop()
-            chosen, originals = lent.pop()
+            chosen, originals = stack.pop()
             for module in chosen:
                 _replace(module, originals)
-            having.difference_update(chosen)
+            substituted.difference_update(chosen)
 
         self._running.clear()
         try:
@@ -107,13 +109,13 @@ class ModelState:
         finally:
             self.put_back()
 
-    def lend_submodules_too(self) -> bool:
+    def substitute_submodules_too(self) -> bool:
         """Gives the module that has failed the stand-ins of its submodules too, from now on: it may
         use the weight of one. Returns False if it had them, or has no submodules."""
         failed = self._running[-1] if self._running else None
-        if failed is None or failed in self._lent_whole or not any(failed.children()):
+        if failed is None or failed in self._substituted_whole or not any(failed.children()):
             return False
-        self._lent_whole.add(failed)
+        self._substituted_whole.add(failed)
         return True
 
     def put_back(self, modules: Iterable[torch.nn.Module] | None = None) -> None:
@@ -148,7 +150,7 @@ class ModelState:
         return list(self._lost)
 
     def _watch_tensors(self) -> list[_Watched]:
-        """Lists name, version and, up to a size, a copy of each tensor that is not lent."""
+        """Lists name, version and, up to a size, a copy of each tensor that gets no stand-in."""
         watched: list[_Watched] = [
             ("a parameter or buffer", t, t._version, None) for t in self._tensors.values()
         ]
@@ -165,7 +167,7 @@ class ModelState:
         return watched
 
     def _undo_writes(self) -> None:
-        """Undoes writes of forward() into tensors that were not lent."""
+        """Undoes writes of forward() into tensors that got no stand-in."""
         for name, tensor, version, copied in self._versions:
             if tensor._version == version:
                 continue

@@ -75,12 +75,12 @@ class CallRecorder:
     def _copy(self, tensor: torch.Tensor) -> torch.Tensor:
         """Copies a tensor once: the output of one module is most often the input of the next."""
         key = (tensor.data_ptr(), tensor._version, tensor.shape, tensor.stride(), tensor.dtype)
-        found = self._copies.get(key)
-        if found is None:
+        kept = self._copies.get(key)
+        if kept is None:
             copied = clone_tensor(tensor)
             self._left -= copied.numel() * copied.element_size()
-            found = self._copies[key] = (tensor.detach(), copied)  # kept: its address stays its own
-        return found[1]
+            kept = self._copies[key] = (tensor.detach(), copied)  # kept: its address stays its own
+        return kept[1]
 
 
 def _keep_grad(call: Call, number: int) -> Callable[[torch.Tensor], None]:

@@ -42,10 +42,10 @@ _SIGNS = {
 def render_text(data: Data) -> str:
     """Renders the whole result for a terminal or print()."""
     lines = [say_subject(data), ""]
-    for name, found in data["dtypes"].items():
+    for name, result in data["dtypes"].items():
         lines += [
-            end_sentence(say_dtype(name, found)),
-            *(f"    {line}" for line in say_details(found, data)),
+            end_sentence(say_dtype(name, result)),
+            *(f"    {line}" for line in say_details(result, data)),
         ]
     lines += ["", *_table(data), *_slowest(data)]
     lines += [_("Note: {note}.").format(note=_say_note(note)) for note in data["notes"]]
@@ -81,24 +81,26 @@ def _count(number: int) -> str:
     return _("{n:.1f} million").format(n=number / 1e6) if number >= 1e6 else str(number)
 
 
-def say_details(found: Data, data: Data) -> list[str]:
+def say_details(result: Data, data: Data) -> list[str]:
     """Returns the details below the sentence of a dtype."""
-    raised = found.get("raised") or {}
+    raised = result.get("raised") or {}
     lines = [raised["text"]] if raised and raised["text"] != first_sentence(raised["text"]) else []
     others = [
-        c for c in found["culprits"] if (c["module"], c["kind"]) != (raised.get("module"), "raised")
+        c
+        for c in result["culprits"]
+        if (c["module"], c["kind"]) != (raised.get("module"), "raised")
     ]
-    headline = say_dtype("", found)
-    sentences = [say_culprit(culprit, found) for culprit in others]
+    headline = say_dtype("", result)
+    sentences = [say_culprit(culprit, result) for culprit in others]
     shown = [sentence for sentence in sentences if sentence not in headline]
     lines += shown[:_MAX_CULPRITS]
     more = len(shown) - _MAX_CULPRITS
     if more > 0:
         lines.append(ngettext("and {n} more module", "and {n} more modules", more).format(n=more))
-    lines += _say_tolerance(found, data) + _say_followers(found) + _say_fallbacks(found)
-    lines += _say_training(found, data)
-    if found["unchecked"]:
-        first, number = found["unchecked"][0], len(found["unchecked"])
+    lines += _say_tolerance(result, data) + _say_followers(result) + _say_fallbacks(result)
+    lines += _say_training(result, data)
+    if result["unchecked"]:
+        first, number = result["unchecked"][0], len(result["unchecked"])
         text = ngettext(
             "{n} call could not be checked alone, first {where}: {text}",
             "{n} calls could not be checked alone, first {where}: {text}",
@@ -106,12 +108,12 @@ def say_details(found: Data, data: Data) -> list[str]:
         )
         where, reason = say_module(first["module"]), first["text"] or ""
         lines.append(text.format(n=number, where=where, text=_(reason)))
-    lines += map(_say_note, found["notes"])
+    lines += map(_say_note, result["notes"])
     return [line.replace("\n", " ") for line in lines]
 
 
-def _say_followers(found: Data) -> list[str]:
-    names = found["followers"]
+def _say_followers(result: Data) -> list[str]:
+    names = result["followers"]
     if not names:
         return []
     text = ngettext(
@@ -122,10 +124,10 @@ def _say_followers(found: Data) -> list[str]:
     return [text.format(n=len(names), names=_list(names))]
 
 
-def _say_fallbacks(found: Data) -> list[str]:
+def _say_fallbacks(result: Data) -> list[str]:
     """Returns a line for each operation, with the modules it was called in."""
     operations: dict[str, dict[str, int]] = {}
-    for fallback in found["fallbacks"]:
+    for fallback in result["fallbacks"]:
         operations.setdefault(fallback["operation"], {})[fallback["module"]] = fallback["times"]
     lines = []
     for name, modules in operations.items():
@@ -143,13 +145,13 @@ def _list(names: list[str]) -> str:
     return ", ".join(map(say_module, names[:3])) + (" …" if len(names) > 3 else "")
 
 
-def _say_tolerance(found: Data, data: Data) -> list[str]:
-    first = next((c["difference"] for c in found["culprits"] if c["kind"] == "differs"), None)
+def _say_tolerance(result: Data, data: Data) -> list[str]:
+    first = next((c["difference"] for c in result["culprits"] if c["kind"] == "differs"), None)
     if first is None:
         return []
     typical, share = say_share(first["typical"]), say_share(first["share"])
     rule = _("{n:.0f} roundings of {eps:.2g} in each operation").format(
-        n=data["steps"], eps=found["eps"]
+        n=data["steps"], eps=result["eps"]
     )
     if first["longest_sum"] > 1:
         rule += _(", more in sums (of up to {n} numbers)").format(n=first["longest_sum"])
@@ -157,12 +159,12 @@ def _say_tolerance(found: Data, data: Data) -> list[str]:
     return [text.format(typical=typical, share=share, rule=rule)]
 
 
-def _say_training(found: Data, data: Data) -> list[str]:
-    if found.get("loss") is None:
+def _say_training(result: Data, data: Data) -> list[str]:
+    if result.get("loss") is None:
         return []
     text = _("loss {loss:.6g}, {right:.6g} on the CPU")
-    lines = [text.format(loss=found["loss"], right=data["reference"]["loss"])]
-    gradients = found["gradients"]
+    lines = [text.format(loss=result["loss"], right=data["reference"]["loss"])]
+    gradients = result["gradients"]
     if gradients["worst"] is not None:
         text = _("{n} gradients, the largest error is {share} in {name}")
         share = say_share(gradients["largest"])
@@ -175,19 +177,19 @@ def _table(data: Data) -> list[str]:
     headers = [_("RUN TIME"), _("VS CPU"), _("VS FLOAT32"), _("PEAK"), _("ERROR")]
     rows = [["", *headers]]
     cpu = data["reference"]["seconds"]
-    if cpu is None and all(found["seconds"] is None for found in data["dtypes"].values()):
+    if cpu is None and all(result["seconds"] is None for result in data["dtypes"].values()):
         return []
     rows.append([f"cpu {data['reference']['dtype']}", say_seconds(cpu), "", "", "", ""])
-    for name, found in data["dtypes"].items():
-        speeds = [found["speed_to_cpu"], found["speed_to_float32"]]
+    for name, result in data["dtypes"].items():
+        speeds = [result["speed_to_cpu"], result["speed_to_float32"]]
         rows.append([
-            name, say_seconds(found["seconds"]),
-            *("–" if speed is None else say_speed(speed, found) for speed in speeds),
-            ("≥ " if found["peak_is_sampled"] else "") + _size(found["peak"]),
-            say_share(found["output"]["largest"]) if found["output"] else "–",
+            name, say_seconds(result["seconds"]),
+            *("–" if speed is None else say_speed(speed, result) for speed in speeds),
+            ("≥ " if result["peak_is_sampled"] else "") + _size(result["peak"]),
+            say_share(result["output"]["largest"]) if result["output"] else "–",
         ])  # fmt: skip
     lines = align(rows)
-    if any(found["peak_is_sampled"] for found in data["dtypes"].values()):
+    if any(result["peak_is_sampled"] for result in data["dtypes"].values()):
         lines.append(_("≥: read between modules; torch counts peaks on MPS from 2.13."))
     return lines
 
@@ -234,9 +236,9 @@ def _size(count: int | None) -> str:
 def render_html(data: Data) -> str:
     """Renders a line for each dtype for a notebook, and the whole text to unfold."""
     lines = [
-        f'<li style="list-style:none"><b style="color:{_COLOURS[found["state"]]}">'
-        f"{_SIGNS[found['state']]}</b> {escape(say_dtype(name, found))}</li>"
-        for name, found in data["dtypes"].items()
+        f'<li style="list-style:none"><b style="color:{_COLOURS[result["state"]]}">'
+        f"{_SIGNS[result['state']]}</b> {escape(say_dtype(name, result))}</li>"
+        for name, result in data["dtypes"].items()
     ]
     summary = _("{model}, module by module").format(model=data["model"])
     return (

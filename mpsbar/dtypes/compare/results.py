@@ -206,13 +206,13 @@ def _same_top1(right: Any, got: Any) -> float | None:
     pairs = [_find_logits(value) for value in (right, got)]
     if not all(isinstance(value, torch.Tensor) for value in pairs):
         return None
-    wanted, found = pairs
+    wanted, actual = pairs
     named = wanted is not right
-    if not wanted.is_floating_point() or wanted.shape != found.shape or wanted.dim() < 2:
+    if not wanted.is_floating_point() or wanted.shape != actual.shape or wanted.dim() < 2:
         return None
     if wanted.shape[-1] < 2 or not (named or wanted.dim() == 2):
         return None
-    return float((wanted.argmax(-1) == found.argmax(-1)).double().mean())
+    return float((wanted.argmax(-1) == actual.argmax(-1)).double().mean())
 
 
 def _find_logits(value: Any) -> Any:

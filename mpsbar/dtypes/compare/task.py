@@ -41,13 +41,13 @@ class Task:
 
     def gradients(self) -> dict[str, torch.Tensor]:
         """Return the gradients of the parameters that the modules have at this moment."""
-        found: dict[str, torch.Tensor] = {}
+        gradients: dict[str, torch.Tensor] = {}
         for prefix, root in self.roots.items():
             for name, parameter in root.named_parameters():
                 if parameter.grad is not None:
                     full = ".".join(part for part in (prefix, name) if part)
-                    found[full] = parameter.grad.detach().cpu()
-        return found
+                    gradients[full] = parameter.grad.detach().cpu()
+        return gradients
 
     def _has_gradients(self) -> bool:
         return any(parameter.grad is not None for parameter in self._list_parameters())
@@ -78,13 +78,13 @@ def _unwrap(subject: Any) -> Any:
 def _find_roots(subject: Any, args: Any, kwargs: Any) -> dict[str, torch.nn.Module]:
     if isinstance(subject, torch.nn.Module):
         return {"": subject}
-    found: dict[str, torch.nn.Module] = {}
+    models: dict[str, torch.nn.Module] = {}
     candidates = {**_closure(subject), **{str(i): arg for i, arg in enumerate(args)}, **kwargs}
     for name, value in candidates.items():
         model = _unwrap(value)
-        if isinstance(model, torch.nn.Module) and model not in found.values():
-            found[name] = model
-    return {"": next(iter(found.values()))} if len(found) == 1 else found
+        if isinstance(model, torch.nn.Module) and model not in models.values():
+            models[name] = model
+    return {"": next(iter(models.values()))} if len(models) == 1 else models
 
 
 def _closure(function: Any) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 Data = dict[str, Any]
+# What is compared unless the caller says otherwise.
+DTYPES = ("float32", "float16", "bfloat16", "autocast")
 # How far the usual round may lie above the best: then a speed is approximate, then not shown.
 _UNSURE, _UNSTEADY = 0.15, 1.0
 
@@ -63,54 +65,56 @@ def build_headline(data: Data) -> str:
 
 def say_headline(data: Data) -> str:
     """Says the headline in the language that was chosen."""
-    return " ".join(end_sentence(say_dtype(name, found)) for name, found in data["dtypes"].items())
+    return " ".join(
+        end_sentence(say_dtype(name, result)) for name, result in data["dtypes"].items()
+    )
 
 
-def say_dtype(name: str, found: Data) -> str:
+def say_dtype(name: str, result: Data) -> str:
     """Says what was found in a dtype, in one sentence without its full stop."""
-    if found["state"] == "works":
-        words = ", ".join(_say_results(found, name)) or _("nothing differs")
+    if result["state"] == "works":
+        words = ", ".join(_say_results(result, name)) or _("nothing differs")
         return _("{name} works: {words}").format(name=name, words=words)
-    if found["state"] == "crashed":
+    if result["state"] == "crashed":
         return _("{name}: crashes Python ({problem})").format(
-            name=name, problem=say_filled_in(found["text"])
+            name=name, problem=say_filled_in(result["text"])
         )
-    if found["state"] == "unchecked":
+    if result["state"] == "unchecked":
         where, text = (
-            say_module(found["not_run"]["module"]),
-            first_sentence(found["not_run"]["text"]),
+            say_module(result["not_run"]["module"]),
+            first_sentence(result["not_run"]["text"]),
         )
         return _("{name}: not known, {where} could not be run piece by piece: {text}").format(
             name=name, where=where, text=_(text)
         )
-    return f"{name}: {_say_problem(found)}"
+    return f"{name}: {_say_problem(result)}"
 
 
 def end_sentence(sentence: str) -> str:
     return sentence if sentence.endswith((".", "!", "?")) else f"{sentence}."
 
 
-def _say_results(found: Data, name: str) -> list[str]:
+def _say_results(result: Data, name: str) -> list[str]:
     words = []
-    output = found.get("output")
+    output = result.get("output")
     if output is not None:
         words.append(_say_output(output))
-    if found.get("fallbacks"):
-        times = sum(fallback["times"] for fallback in found["fallbacks"])
+    if result.get("fallbacks"):
+        times = sum(fallback["times"] for fallback in result["fallbacks"])
         text = ngettext(
             "{n} operation fell back to the CPU", "{n} operations fell back to the CPU", times
         )
         words.append(text.format(n=times))
-    if (found.get("spread") or 0.0) > _UNSTEADY:
+    if (result.get("spread") or 0.0) > _UNSTEADY:
         words.append(_("its speed varied too much to measure"))
-    elif name != "float32" and found.get("speed_to_float32"):
-        speed = say_speed(found["speed_to_float32"], found)
+    elif name != "float32" and result.get("speed_to_float32"):
+        speed = say_speed(result["speed_to_float32"], result)
         words.append(_("{speed} float32's speed").format(speed=speed))
-    elif found.get("speed_to_cpu"):
-        speed = say_speed(found["speed_to_cpu"], found)
+    elif result.get("speed_to_cpu"):
+        speed = say_speed(result["speed_to_cpu"], result)
         words.append(_("{speed} the CPU's speed").format(speed=speed))
-    if name != "float32" and found.get("peak_to_float32"):
-        words.append(_("{times:.2f}× its memory").format(times=found["peak_to_float32"]))
+    if name != "float32" and result.get("peak_to_float32"):
+        words.append(_("{times:.2f}× its memory").format(times=result["peak_to_float32"]))
     return words
 
 
@@ -123,30 +127,30 @@ def _say_output(output: Data) -> str:
     return _("same top-1 in {share}").format(share=f"{100 * same:.0f}%")
 
 
-def say_speed(speed: float, found: Data) -> str:
+def say_speed(speed: float, result: Data) -> str:
     words = f"{speed:.1f}×" if speed > 0.95 else f"{speed:.2f}×"
-    if (found.get("spread") or 0.0) > _UNSURE:
+    if (result.get("spread") or 0.0) > _UNSURE:
         return _("about {speed}").format(speed=words)
     return words
 
 
-def _say_problem(found: Data) -> str:
+def _say_problem(result: Data) -> str:
     """Name the first problem in the order of the model; an exception comes first."""
-    raised, nonfinite = found.get("raised"), found.get("nonfinite")
+    raised, nonfinite = result.get("raised"), result.get("nonfinite")
     if raised:
         return _say_raised(say_module(raised["module"]), raised["text"])
-    first = found["culprits"][0] if found["culprits"] else None
+    first = result["culprits"][0] if result["culprits"] else None
     if first is not None and first["kind"] not in ("NaN", "Inf"):
-        return say_culprit(first, found)
+        return say_culprit(first, result)
     if nonfinite:
         return _("{what} from {where}").format(
             what=nonfinite["what"], where=say_module(nonfinite["module"])
         )
     if first is not None:
-        return say_culprit(first, found)
-    if found.get("unexplained"):
-        return _say_unexplained(found["unexplained"])
-    missing = ", ".join((found.get("gradients") or {}).get("missing", []))
+        return say_culprit(first, result)
+    if result.get("unexplained"):
+        return _say_unexplained(result["unexplained"])
+    missing = ", ".join((result.get("gradients") or {}).get("missing", []))
     return _("no gradient for {names}").format(names=missing)
 
 
@@ -193,7 +197,7 @@ def say_filled_in(text: str) -> str:
     return text
 
 
-def say_culprit(culprit: Data, found: Data) -> str:
+def say_culprit(culprit: Data, result: Data) -> str:
     where = f"{say_module(culprit['module'])} ({culprit['type']})"
     if culprit["kind"] == "raised":
         return _say_raised(where, culprit["text"])
@@ -203,7 +207,7 @@ def say_culprit(culprit: Data, found: Data) -> str:
         )
     if culprit["kind"] in ("NaN", "Inf"):
         words = _("{what} from {where}").format(what=culprit["kind"], where=where)
-        return words + _say_range(culprit, found)
+        return words + _say_range(culprit, result)
     difference = culprit["difference"]
     what = "" if difference["label"] == "output" else f", {say_filled_in(difference['label'])}"
     return _(
@@ -219,8 +223,8 @@ def first_sentence(text: str) -> str:
     return text.split("\n", maxsplit=1)[0].partition(". ")[0]
 
 
-def _say_range(culprit: Data, found: Data) -> str:
-    most, holds = culprit.get("largest_right"), found["largest_number"]
+def _say_range(culprit: Data, result: Data) -> str:
+    most, holds = culprit.get("largest_right"), result["largest_number"]
     if most is None:
         return ""
     if most > holds:

@@ -76,8 +76,8 @@ class RunHooks:
 
     def note_warning(self, text: str) -> None:
         if _FALLBACK.search(text):
-            found = _OPERATOR.search(text)
-            key = (self.path[-1] if self.path else "", found[1] if found else shorten(text))
+            match = _OPERATOR.search(text)
+            key = (self.path[-1] if self.path else "", match[1] if match else shorten(text))
             self.seen.fallbacks[key] = self.seen.fallbacks.get(key, 0) + 1
 
 

@@ -63,7 +63,7 @@ def make_report(
     )
     periods = _read_periods(time.time())
     report = Report(
-        __version__, snapshot, doctor_report, periods, probe, find_deep_result(), home, diagnostics,
+        __version__, snapshot, periods, probe, find_deep_result(), home, diagnostics,
         tuple(ends), read_native_operations() if ends else None,
         find_problem() if all(period.is_empty for period in periods) else None,
     )  # fmt: skip

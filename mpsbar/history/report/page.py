@@ -11,7 +11,6 @@ from mpsbar.core.dtype_results import Probe
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.torch_facts import NativeOperations
-from mpsbar.doctor.rules import DoctorReport
 from mpsbar.dtypes.deep_results import DeepProbe
 from mpsbar.dtypes.verdicts import count_failures
 from mpsbar.history.reader import Period
@@ -34,7 +33,6 @@ class Report:
 
     version: str
     snapshot: Snapshot
-    doctor_report: DoctorReport | None  # None: the Pythons were not inspected
     periods: tuple[Period, ...] = ()  # the shortest first; none: nothing was recorded
     probe: Probe | None = None  # the last; None: there is none, or of another torch
     deep: DeepProbe | None = None  # the last of mpsbar probe --deep

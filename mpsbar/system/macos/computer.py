@@ -92,7 +92,7 @@ class MacComputer:
         return processes.read_start(self._system, pid)
 
     def read_details(self, pid: int) -> Details:
-        """Without a command where the system does not give it: in an exec, or restricted."""
+        """Leaves out a command that the system does not give: in an exec, or restricted."""
         started = processes.read_start(self._system, pid)
         details = processes.read_details(pid, started)
         if processes.read_start(self._system, pid) != started:

@@ -58,7 +58,7 @@ class GpuReader:
         return Gpu() if properties is None else parse_gpu(properties)
 
     def read_clients(self) -> dict[int, GpuClient] | None:
-        """Only through IOKit: ioreg's answer is half a minute old and lacks the newest clients."""
+        """Asks IOKit only: ioreg's answer is half a minute old and lacks the newest clients."""
         try:
             with self._open() as registry:
                 properties = registry.read_clients()
@@ -132,7 +132,7 @@ def _read_all(pipe: IO[bytes], deadline: float) -> bytes:
 
 
 def read_budget() -> int:
-    """How many bytes Metal recommends that the GPU holds at most.
+    """Reads how many bytes Metal recommends that the GPU holds at most.
 
     Raises whatever PyObjC does, and OSError for what is no number. From here on this process has a
     GPU client of its own.

@@ -16,7 +16,7 @@ from mpsbar.system.macos.native import CORE_FOUNDATION, IOKIT, handle, load
 SEARCH_AGAIN = 30.0
 _CLASS_SIZE = 128  # io_name_t
 _UTF8 = 0x08000100
-_SINT64 = 4
+_SINT64, _DOUBLE = 4, 13
 # What drivers publish is far smaller; what is larger is taken for unreadable.
 _LONGEST = 4096
 _MAX_ITEMS = 1000
@@ -92,9 +92,9 @@ class Registry:
         # Consumes `matching`.
         self._check(self._iokit.IOServiceGetMatchingServices(0, matching, ctypes.byref(iterator)))
         entries = self._each(iterator.value, keep=True)
-        found = [(entry, self._describe(entry)) for entry in entries]
-        best = iokit_values.choose_accelerator([properties for _, properties in found])
-        for entry, properties in found:
+        accelerators = [(entry, self._describe(entry)) for entry in entries]
+        best = iokit_values.choose_accelerator([properties for _, properties in accelerators])
+        for entry, properties in accelerators:
             if properties is best:
                 self._entry, self._fixed = entry, properties
             else:
@@ -212,11 +212,16 @@ class Foundation:
             return None
         return buffer.value.decode(errors="replace")
 
-    def _number(self, reference: int, _: int) -> int | None:
+    def _number(self, reference: int, _: int) -> int | float | None:
         """The kernel has unsigned numbers, CoreFoundation none: 2^63 and more come out negative."""
-        value = ctypes.c_int64()
-        is_exact = self._cf.CFNumberGetValue(reference, _SINT64, ctypes.byref(value))
-        return value.value if is_exact else None
+        whole = ctypes.c_int64()
+        if self._cf.CFNumberGetValue(reference, _SINT64, ctypes.byref(whole)):
+            return whole.value
+        if not self._cf.CFNumberIsFloatType(reference):  # of 128 bits
+            return None
+        fraction = ctypes.c_double()
+        is_exact = self._cf.CFNumberGetValue(reference, _DOUBLE, ctypes.byref(fraction))
+        return fraction.value if is_exact else None
 
     def _boolean(self, reference: int, _: int) -> bool:
         return bool(self._cf.CFBooleanGetValue(reference))

@@ -59,10 +59,10 @@ def parse_clients(accelerator: Properties, own_pid: int) -> dict[int, GpuClient]
 
     Whoever asks Metal for the budget becomes a client: our own pid is left out.
     """
-    found = accelerator.get(CHILDREN)
+    entries = accelerator.get(CHILDREN)
     children = [
         child
-        for child in (found if isinstance(found, list) else ())
+        for child in (entries if isinstance(entries, list) else ())
         if isinstance(child, Mapping) and child.get(CLASS) == CLIENT_CLASS
     ]
     if not children and not is_apple(accelerator):
@@ -112,7 +112,7 @@ def _utilization(statistics: Properties) -> float | None:
 
 
 def _memory_in_use(statistics: Properties) -> int | None:
-    """By the exact key: "In use system memory (driver)" is another thing, "Alloc…" is virtual."""
+    """Reads the exact key: "In use system memory (driver)" is different, "Alloc…" is virtual."""
     values = (_count(statistics.get(key)) for key in ("In use system memory", "vramUsedBytes"))
     return next((value for value in values if value is not None), None)
 

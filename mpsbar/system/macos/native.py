@@ -45,6 +45,7 @@ CORE_FOUNDATION: Prototypes = {
     "CFDictionaryGetCount": (c_long, ref),
     "CFDictionaryGetKeysAndValues": (None, ref, ref, ref),
     "CFNumberGetValue": (c_ubyte, ref, c_long, ref),
+    "CFNumberIsFloatType": (c_ubyte, ref),
     "CFStringCreateWithCString": (ref, ref, c_char_p, c_uint32),
     "CFStringGetCString": (c_ubyte, ref, ref, c_long, c_uint32),
     "CFStringGetLength": (c_long, ref),

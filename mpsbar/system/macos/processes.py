@@ -107,7 +107,7 @@ def read_libraries(system: ctypes.CDLL, pid: int) -> dict[str, str]:
     The kernel grants execution as a maximum to every mapped file, so what counts is the present
     protection.
     """
-    found: dict[str, str] = {}
+    libraries: dict[str, str] = {}
     address = 0
     buffer = ctypes.create_string_buffer(REGION.size)
     for _ in range(MAX_REGIONS):
@@ -117,11 +117,11 @@ def read_libraries(system: ctypes.CDLL, pid: int) -> dict[str, str]:
         if protection & EXECUTE:
             name = path.split(b"\0", 1)[0].decode(errors="replace")
             if framework := framework_of(name):
-                found.setdefault(framework, name)
-        if start + size <= address or len(found) == len(FRAMEWORKS):
+                libraries.setdefault(framework, name)
+        if start + size <= address or len(libraries) == len(FRAMEWORKS):
             break
         address = start + size
-    return found
+    return libraries
 
 
 def read_footprint(system: ctypes.CDLL, pid: int) -> Footprint:

@@ -13,6 +13,7 @@ from typing import Any
 
 from mpsbar.agent.secrets import mask
 from mpsbar.core.endings import CrashReport, GpuEvent, Panic
+from mpsbar.core.json_object import parse_object
 from mpsbar.core.naming import printable
 from mpsbar.core.numbers import is_whole
 
@@ -32,7 +33,7 @@ _ASSERTION = re.compile(r"\S*/([\w.+-]+:\d+: failed assertion.*)")
 _TEXT_PROCESS = re.compile(r"(?m)^Process:\s+(.{1,100}?) \[(\d{1,10})\]$")
 _TEXT_LAUNCHED = re.compile(r"(?m)^Launch Time:\s+(.{10,40})$")
 _TEXT_SIGNAL = re.compile(r"(?m)^Exception Type:.{0,80}?\((SIG[A-Z]{2,8})\)")
-_TEXT_QUEUE = re.compile(r"(?m)^Thread \d+ Crashed:.*?(?:Dispatch queue: (\S{1,200}))?$")
+_TEXT_CRASHED = re.compile(r"(?m)^Thread \d+ Crashed:.*$")
 _TEXT_FRAME = re.compile(r"(?m)^\d{1,3}\s+(\S{1,100})\s+0x[0-9a-f]+ (\S{1,300})(?: \+ \d+)?$")
 _PIECES = {
     "pid": re.compile(r'"pid"\s*:\s*(\d{1,10})\b'),
@@ -74,9 +75,9 @@ def parse_name(name: str) -> ReportName | None:
 def split_report(text: str) -> tuple[Mapping[str, Any], Mapping[str, Any] | None]:
     """The header line and the body; None for a body that is no JSON object."""
     first, _, rest = text.partition("\n")
-    header, body = _parse_object(first), _parse_object(rest)
+    header, body = parse_object(first), parse_object(rest)
     if header is None:  # one object alone
-        whole = _parse_object(text)
+        whole = parse_object(text)
         return (whole or {}, whole)
     if body is None and not rest.strip():
         body = header
@@ -112,7 +113,7 @@ def _parse_crash_body(body: Mapping[str, Any]) -> CrashedProcess:
     number = _signal(exception.get("signal"))
     if number is None and termination.get("namespace") == "SIGNAL":
         number = _count(termination.get("code"))
-    queue, frames = _find_crashed(body)
+    frames = _find_crashed(body)
     library, symbol = _choose_frame(frames)
     return CrashedProcess(
         _count(body.get("pid")),
@@ -122,8 +123,6 @@ def _parse_crash_body(body: Mapping[str, Any]) -> CrashedProcess:
             _find_sentence(body.get("asi"), termination.get("reasons")),
             library,
             symbol,
-            queue,
-            _text(termination.get("namespace"))[:40],
             any(symbol.startswith("faulthandler") for _, symbol in frames),
         ),
     )
@@ -132,8 +131,8 @@ def _parse_crash_body(body: Mapping[str, Any]) -> CrashedProcess:
 def _parse_crash_text(text: str) -> CrashedProcess:
     process = _TEXT_PROCESS.search(text)
     launched = _TEXT_LAUNCHED.search(text)
-    found = _TEXT_SIGNAL.search(text)
-    crashed = _TEXT_QUEUE.search(text)
+    signal = _TEXT_SIGNAL.search(text)
+    crashed = _TEXT_CRASHED.search(text)
     rest = text[crashed.end() :] if crashed else ""
     frames = [(_text(image), _text(symbol)) for image, symbol in _TEXT_FRAME.findall(rest)]
     library, symbol = _choose_frame(frames[:_MAX_FRAMES])
@@ -141,15 +140,14 @@ def _parse_crash_text(text: str) -> CrashedProcess:
         int(process[2]) if process else None,
         parse_time(launched[1]) if launched else None,
         CrashReport(
-            _signal(found[1] if found else None), "", library, symbol,
-            _text(crashed[1] or "") if crashed else "",
+            _signal(signal[1] if signal else None), "", library, symbol,
             has_python_traceback=any(s.startswith("faulthandler") for _, s in frames),
         ),
     )  # fmt: skip
 
 
-def _find_crashed(body: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]]]:
-    """The queue of the crashed thread, and its frames as (library, function)."""
+def _find_crashed(body: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Returns the frames of the crashed thread as (library, function)."""
     threads = body.get("threads")
     threads = threads[:_MAX_ROWS] if isinstance(threads, list) else []
     at = body.get("faultingThread")
@@ -162,13 +160,13 @@ def _find_crashed(body: Mapping[str, Any]) -> tuple[str, list[tuple[str, str]]]:
         [_text(_object(i).get("name")) for i in images[:5000]] if isinstance(images, list) else []
     )
     frames = thread.get("frames")
-    found = []
+    rows = []
     for frame in frames[:_MAX_FRAMES] if isinstance(frames, list) else ():
         number = _object(frame).get("imageIndex")
         symbol = _text(_object(frame).get("symbol"))
         is_known = isinstance(number, int) and 0 <= number < len(names)
-        found.append((names[int(number or 0)] if is_known else "", symbol))
-    return _text(thread.get("queue")), found
+        rows.append((names[int(number or 0)] if is_known else "", symbol))
+    return rows
 
 
 def _choose_frame(frames: list[tuple[str, str]]) -> tuple[str, str]:
@@ -227,8 +225,8 @@ def parse_gpu_event(text: str, local_time: float) -> GpuEvent | None:
     )
 
 
-def parse_panic(text: str, local_time: float | None = None) -> Panic | None:
-    header, body = split_report(text)
+def parse_panic(text: str) -> Panic | None:
+    _, body = split_report(text)
     panic_text = body.get("panicString") if body is not None else None
     words = panic_text if isinstance(panic_text, str) else text
     match = _PANIC.search(words[:20_000])
@@ -236,15 +234,11 @@ def parse_panic(text: str, local_time: float | None = None) -> Panic | None:
         return None
     reason = match[1].strip().rstrip('"') + (f" @{match[2]}" if match[2] else "")
     task = _TASK.search(words[:20_000])
-    return Panic(
-        parse_time(header.get("timestamp")) or local_time,
-        printable(reason, _MAX_TEXT),
-        printable(task[1], 40) if task else "",
-    )
+    return Panic(printable(reason, _MAX_TEXT), printable(task[1], 40) if task else "")
 
 
 def parse_time(value: Any) -> float | None:
-    """2026-09-23 00:02:28.5379 +0200 as seconds since the epoch."""
+    """Parses a time such as "2026-09-23 00:02:28.5379 +0200" to seconds since the epoch."""
     if not isinstance(value, str) or len(value) > 40:
         return None
     try:
@@ -269,14 +263,6 @@ def _unescape(text: str) -> str:
     except ValueError:
         return text
     return value if isinstance(value, str) else ""
-
-
-def _parse_object(text: str) -> Mapping[str, Any] | None:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def _object(value: Any) -> Mapping[str, Any]:

@@ -61,9 +61,9 @@ class MacReports:
             elif kind == JETSAM or name.process.startswith("JetsamEvent"):
                 jetsam = jetsam or report_files.find_jetsam(text, end.pid)
             elif crash is None and kind in (CRASH, ""):
-                found = report_files.parse_crash(text)
-                if found is not None and found.pid == end.pid and _is_same(end, found.launched):
-                    crash = found.report
+                other = report_files.parse_crash(text)
+                if other is not None and other.pid == end.pid and _is_same(end, other.launched):
+                    crash = other.report
         panic = self._find_panic(names, end) if end.restarted else None
         near = [e for e in events if -_SAME_EVENT <= e.time - end.latest <= _SAME_EVENT]
         return SystemReports(
@@ -72,37 +72,37 @@ class MacReports:
         )  # fmt: skip
 
     def _find_panic(self, names: list[tuple[ReportName, Path]], end: EndedPid) -> Panic | None:
-        """Written at the next boot; the first after the process was last seen."""
+        """Finds the first panic after the process was last seen; it is written at the next boot."""
         panics = [
             (n, p) for n, p in names
             if (n.kind == "panic" or n.process.startswith("panic"))
             and end.earliest - _BEFORE <= n.local_time <= end.latest + _PANIC_AFTER
         ]  # fmt: skip
-        for name, path in sorted(panics, key=lambda item: item[0].local_time)[:4]:
+        for _name, path in sorted(panics, key=lambda item: item[0].local_time)[:4]:
             text = _read(path)
-            panic = report_files.parse_panic(text, name.local_time) if text else None
+            panic = report_files.parse_panic(text) if text else None
             if panic is not None:
                 return panic
         return None
 
     def _list(self) -> tuple[list[tuple[ReportName, Path]], tuple[Unreadable, ...]]:
-        found: list[tuple[ReportName, Path]] = []
+        reports: list[tuple[ReportName, Path]] = []
         unreadable: list[Unreadable] = []
         for which, folder in self._folders:
-            for each in (folder, folder / "Retired"):
+            for place in (folder, folder / "Retired"):
                 try:
-                    with os.scandir(each) as entries:
+                    with os.scandir(place) as entries:
                         for number, entry in enumerate(entries):
                             if number >= _MAX_NAMES:
                                 break
                             name = report_files.parse_name(entry.name)
                             if name is not None:
-                                found.append((name, Path(entry.path)))
+                                reports.append((name, Path(entry.path)))
                 except (FileNotFoundError, NotADirectoryError):
                     continue
                 except OSError:
                     unreadable.append(which)
-        return found, tuple(dict.fromkeys(unreadable))
+        return reports, tuple(dict.fromkeys(unreadable))
 
 
 def _is_same(end: EndedPid, launched: float | None) -> bool:

@@ -74,7 +74,7 @@ def read_text(system: ctypes.CDLL, name: str) -> str | None:
 
 
 def read_fixed(system: ctypes.CDLL) -> Machine:
-    """What does not change until the computer is started again."""
+    """Reads what does not change until the computer is started again."""
     version = parse_version(
         read_text(system, "kern.osproductversion"), read_text(system, "kern.osrelease")
     )

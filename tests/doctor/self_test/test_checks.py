@@ -23,7 +23,7 @@ def test_on_linux_it_passes_and_says_what_it_cannot_check(workers, private):
     common = ("resources", "folders", "settings", "agent", "machine", "process")
     assert {states[key] for key in common} == {"pass"}
     assert {states[key] for key in mac_checks.CHECKS} == {"skip"}
-    assert {key for key, state in states.items() if state == "look"} == set(FOR_PEOPLE)
+    assert {key for key, state in states.items() if state == "manual"} == set(FOR_PEOPLE)
     details = {row["check"]: row["detail"] for row in rows if row["state"] == "skip"}
     assert details.pop("worker") == "no_torch"
     assert set(details.values()) == {"not_a_mac"}
@@ -43,7 +43,7 @@ def test_every_check_has_a_title(monkeypatch):
     from mpsbar.doctor.self_test.text import _title
 
     monkeypatch.setenv("MPSBAR_DISABLE", "1")  # else an agent stays in this process
-    keys = {check.key for check in self_checks.check_all() if check.state != "look"}
+    keys = {check.key for check in self_checks.check_all() if check.state != "manual"}
     assert len(keys) == 16
     assert not [key for key in keys if _title(key) == key]
 

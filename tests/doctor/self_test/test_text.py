@@ -9,7 +9,7 @@ def test_the_words():
         SelfCheck("settings", "fail", "ValueError: bar is 3, in /Users/ada/x\x1b[31m"),
         SelfCheck("icon", "skip", "not_yet"),
         SelfCheck("signature", "skip", "not_in_app"),
-        SelfCheck("no_dock", "look"),
+        SelfCheck("no_dock", "manual"),
     ]
     assert render_self_test("0.1.0", checks, "/Users/ada").splitlines() == [
         "mpsbar 0.1.0 self-test",

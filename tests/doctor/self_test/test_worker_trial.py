@@ -47,7 +47,7 @@ def test_what_is_wrong_with_a_worker_is_a_fault():
     for change, words in (
         ({"state": "busy"}, "freeing its cache ended with busy"),
         ({"freed": 0}, "nothing was freed"),
-        ({"client_before": True}, "before it gave the GPU any work"),
+        ({"client_before": True}, "before it had submitted any work"),
     ):
         with pytest.raises(ValueError, match=words):
             describe(replace(TRIAL, **change))

@@ -196,7 +196,9 @@ print(mpsbar.compare(big, torch.randn(2, 1024), dtypes=["float16"], timing=False
     )
     assert found["piecewise"] is True
     assert found["dtypes"]["float16"]["state"] == "works"
-    assert found["notes"] == ["the model does not fit twice: compared piece by piece"]
+    assert found["notes"] == [
+        "two copies of the model don't fit in memory: compared piece by piece"
+    ]
 
 
 def test_piecewise_gradients_are_checked_by_module_and_that_is_said():
@@ -206,7 +208,7 @@ def test_piecewise_gradients_are_checked_by_module_and_that_is_said():
     culprits = found["dtypes"]["float16"]["culprits"]
     assert culprits
     assert found["dtypes"]["float32"]["culprits"] == []
-    assert "piece by piece, gradients are checked module by module only" in found["notes"]
+    assert "compared piece by piece: gradients are checked per module only" in found["notes"]
 
 
 TIED = """

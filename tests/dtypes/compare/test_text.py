@@ -59,7 +59,7 @@ EVERY_TEXT = {
     **DATA, "parameters": 7_000_000_000, "modules": 1,
     "reference": {**DATA["reference"], "loss": 0.25},
     "dtypes": {
-        "float32": {**NOTHING, **STEP, "notes": ["its time could not be measured: 1", "the model does not fit twice: compared piece by piece"]},
+        "float32": {**NOTHING, **STEP, "notes": ["its time could not be measured: 1", "two copies of the model don't fit in memory: compared piece by piece"]},
         "d1": {**NOTHING, "output": None, "speed_to_cpu": None, "speed_to_float32": None, "peak_to_float32": None},
         "d2": {**NOTHING, "output": {"largest": 20.0, "same_top1": 0.5}, "spread": 1.5, "peak_is_sampled": True},
         "d3": {**NOTHING, "spread": 0.3, "output": {"largest": 20.0, "same_top1": None}, "fallbacks": [{"module": "", "operation": "mm", "times": 1}]},

@@ -11,7 +11,7 @@ def test_the_speed_of_a_run_has_a_chart_of_its_own_where_it_is_known():
     known = TimeSeries(times, {"held": (GB, GB), "speed": (3_100_000, 900_000)})
     unknown = TimeSeries(times, {"held": (GB, GB), "speed": (None, None)})
     fast, silent = (
-        Run(pid, None, name, "mps", True, NOW - 20, NOW, series=series)
+        Run(pid, name, "mps", True, NOW - 20, NOW, series=series)
         for pid, name, series in ((1, "fast.py", known), (2, "silent.py", unknown))
     )
     page = build_charts((Period(NOW - 100, NOW, runs=(fast, silent)),), None, "")

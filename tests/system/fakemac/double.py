@@ -179,7 +179,9 @@ def _describe(value: Any) -> tuple[int, int, bytes]:
         return _BOOLEAN, value, b""
     if isinstance(value, int):
         return _NUMBER, _signed(value), b""
-    kinds = {dict: _DICTIONARY, list: _ARRAY, float: _REAL, Date: _DATE}
+    if isinstance(value, float):
+        return _REAL, struct.unpack("=q", struct.pack("=d", value))[0], b""
+    kinds = {dict: _DICTIONARY, list: _ARRAY, Date: _DATE}
     return kinds[type(value)], 0, b""
 
 

@@ -12,7 +12,7 @@
 #define ARENA_SIZE ((size_t)1 << 32)
 #define LIVE 0x11feed0b1ec7ull
 #define DEAD 0xdeadull
-enum { MAX_TEMPLATES = 4096, UTF8 = 0x08000100, SINT64 = 4 };
+enum { MAX_TEMPLATES = 4096, UTF8 = 0x08000100, SINT64 = 4, DOUBLE = 13 };
 
 struct template {
     enum kind kind;
@@ -190,17 +190,33 @@ void CFDictionaryGetKeysAndValues(const void *reference, const void **keys, cons
     }
 }
 
-/* False where the value does not fit the type asked for. */
+unsigned char CFNumberIsFloatType(const void *reference) {
+    struct object *object = expect(reference, NUMBER, "CFNumberIsFloatType");
+    return object && object->kind == REAL;
+}
+
+/* False where the value does not fit the type asked for; the nearest one is passed back all the same. */
 unsigned char CFNumberGetValue(const void *reference, long type, void *value) {
     struct object *object = expect(reference, NUMBER, "CFNumberGetValue");
-    if (type != SINT64) {
+    if (type != SINT64 && type != DOUBLE) {
         fault("CFNumberGetValue: type %ld", type);
-    }
-    if (object == NULL || type != SINT64) {
         return 0;
     }
-    memcpy(value, &object->number, sizeof object->number);
-    return object->kind == NUMBER;
+    if (object == NULL) {
+        return 0;
+    }
+    double real = (double)object->number;
+    int64_t whole = object->number;
+    if (object->kind == REAL) {
+        memcpy(&real, &object->number, sizeof real);
+        whole = real >= -0x1p63 && real < 0x1p63 ? (int64_t)real : INT64_MAX;
+    }
+    if (type == SINT64) {
+        memcpy(value, &whole, sizeof whole);
+        return object->kind == NUMBER || (whole != INT64_MAX && (double)whole == real);
+    }
+    memcpy(value, &real, sizeof real);
+    return object->kind == REAL || (real < 0x1p63 && (int64_t)real == whole);
 }
 
 const void *CFStringCreateWithCString(const void *allocator, const char *text, uint32_t encoding) {

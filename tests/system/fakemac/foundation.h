@@ -11,7 +11,7 @@ struct object {
     uint64_t magic;
     int references;
     enum kind kind;
-    int64_t number;
+    int64_t number;     /* a REAL's are the bits of its double */
     size_t length;      /* of bytes, or how many items; a dictionary's are key, value, key, value */
     union { char *bytes; struct object **items; };
 };

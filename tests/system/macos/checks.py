@@ -103,6 +103,14 @@ def check_gpu(mac: FakeMac, make: Make) -> None:
     assert mac.c.fake_is_high()
 
 
+def check_fraction(mac: FakeMac, make: Make) -> None:
+    """A statistic that is no whole number."""
+    statistics = {"Device Utilization %": 12.5}
+    mac.add_accelerator({"IOObjectClass": "AGXAny", "PerformanceStatistics": statistics})
+    assert make().read_machine().gpu == Gpu(utilization=12.5)
+    check_nothing_held(mac)
+
+
 def check_clients(mac: FakeMac, make: Make) -> None:
     """The clients of a recorded Mac under the accelerator of another."""
     accelerator = read_accelerators("macos-m1-8gb.ioreg.txt")[0]

@@ -40,13 +40,13 @@ def read(name):
 @pytest.mark.parametrize(
     ("name", "pid", "signal", "more"),
     [
-        (ABORT, 67402, 6, {"queue": "com.apple.main-thread", "namespace": "SIGNAL"}),
-        ("ips-crash-python3.13-segv-macos15.3-x86.real-trimmed", 28566, 11, {"namespace": "SIGNAL"}),
-        ("ips-crash-python3.13-abort-macos12.7.6-x86.real-trimmed", 3557, 6, {"namespace": ""}),
+        (ABORT, 67402, 6, {}),
+        ("ips-crash-python3.13-segv-macos15.3-x86.real-trimmed", 28566, 11, {}),
+        ("ips-crash-python3.13-abort-macos12.7.6-x86.real-trimmed", 3557, 6, {}),
         ("ips-crash-python3.9-mpsgraph-assert-macos12.real-excerpt", None, 6,
          {"sentence": "MPSGraphConvolutionOps.mm:346: failed assertion `sourceTensor rank must be 4'"}),
         ("ips-crash-python-mlx-checkerror-macos26.5.real-console-text", 65813, 6,
-         {"queue": "com.Metal.CompletionQueueDispatch", "has_python_traceback": True}),
+         {"has_python_traceback": True}),
     ],
 )  # fmt: skip
 def test_crash_reports_of_real_macs(name, pid, signal, more):
