@@ -144,9 +144,9 @@ def test_appkit_off_the_main_thread_raises_and_is_remembered():
         from AppKit import NSMenu, NSMenuItem
 
         item = NSMenuItem.alloc().init()
-        assert isinstance(in_thread(lambda: item.setTitle_("x"))[0], appkit.OffMainThread)
-        assert isinstance(in_thread(item.title)[0], appkit.OffMainThread)
-        assert isinstance(in_thread(lambda: NSMenu.alloc())[0], appkit.OffMainThread)  # noqa: PLW0108
+        assert isinstance(in_thread(lambda: item.setTitle_("x"))[0], appkit.OffMainThreadError)
+        assert isinstance(in_thread(item.title)[0], appkit.OffMainThreadError)
+        assert isinstance(in_thread(lambda: NSMenu.alloc())[0], appkit.OffMainThreadError)  # noqa: PLW0108
         assert len(mac.take_faults()) == 3
         assert item.title() == ""
 

@@ -80,7 +80,7 @@ def test_rows_that_cannot_be_clicked(mac):
 
     def script():
         for title in ("Grey", "Hidden", "Way", "Absent"):
-            with pytest.raises(appkit.NotClickable):
+            with pytest.raises(appkit.NotClickableError):
                 mac.click(title)
         app.menu["Hidden"].show()
         with mac.menu() as menu:
@@ -162,13 +162,15 @@ def test_a_title_set_off_the_main_thread_is_found_out(mac):
 
     def script():
         def work():
-            with pytest.raises(appkit.OffMainThread):
+            with pytest.raises(appkit.OffMainThreadError):
                 app.menu["Row"].title = "6.2 GB"
 
         thread = threading.Thread(target=work)
         thread.start()
         thread.join(timeout=60)  # a loaded machine
-        assert mac.take_faults() == ["OffMainThread: -[NSMenuItem setTitle:] off the main thread"]
+        assert mac.take_faults() == [
+            "OffMainThreadError: -[NSMenuItem setTitle:] off the main thread"
+        ]
 
     run(mac, app, script)
 

@@ -62,7 +62,7 @@ def test_what_the_app_copies_has_the_lines_of_mpsbar_doctor(no_pythons, monkeypa
     assert say_delivery("off") in lines
     assert "The menu bar icon is behind the notch" in text
     assert f"mpsbar uses too much (process {os.getpid()})" in lines
-    assert "No metrics are served at 127.0.0.1:1, the address in the setting export: " in text
+    assert "No metrics are served at 127.0.0.1:1, the address in the export setting: " in text
 
 
 def test_own_use_is_said_once(no_pythons):

@@ -11,7 +11,7 @@ from typing import TypeVar
 from mpsbar.core.errors import reason_of
 from mpsbar.core.host_readings import HostProblem, HostReading, RemoteStatus
 from mpsbar.fleet.parse_status import NotFromMpsbarError, UnusableAnswerError, parse_status
-from mpsbar.fleet.ssh import LineTooLongError, RemoteCommand, build_command
+from mpsbar.fleet.ssh import OutputTooLongError, RemoteCommand, build_command
 from mpsbar.language import _
 from mpsbar.system.waiting import wait_for_result
 
@@ -106,7 +106,7 @@ class Host:
                 noise += 1
                 if noise > _MAX_NOISE:
                     return wrong or HostProblem(_("unexpected output"))
-        except LineTooLongError:
+        except OutputTooLongError:
             return HostProblem(_("its output is too long"))
         if has_answered and not self._again:
             return None
@@ -272,7 +272,7 @@ def _ask_host(
         if is_late.is_set():
             return HostProblem(_("silent for {seconds:g} seconds").format(seconds=seconds))
         return wrong or explain_end(running)
-    except LineTooLongError:
+    except OutputTooLongError:
         return HostProblem(_("its output is too long"))
     finally:
         timer.cancel()

@@ -38,7 +38,7 @@ _MAX_COMPLAINT = 4096
 _CHUNK_SECONDS = 0.02
 
 
-class LineTooLongError(Exception):
+class OutputTooLongError(Exception):
     """A host sent a line that is longer than any answer."""
 
 
@@ -104,7 +104,7 @@ class RemoteCommand:
     def read_lines(
         self, longest: float | None = None, on_silence: Callable[[], None] = lambda: None
     ) -> Iterator[bytes]:
-        """Yields lines until the end. Raises LineTooLongError if one is too long.
+        """Yields lines until the end. Raises OutputTooLongError if one is too long.
 
         `on_silence` is called if nothing came for `longest` seconds; None: never.
         """
@@ -124,7 +124,7 @@ class RemoteCommand:
             yield from (bytes(line) for line in lines)
             pending = rest
             if len(pending) > MAX_LINE:
-                raise LineTooLongError
+                raise OutputTooLongError
             if len(chunk) == _CHUNK:
                 time.sleep(_CHUNK_SECONDS)
         if pending:

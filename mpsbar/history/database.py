@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mpsbar.core.counters import COUNTERS
 from mpsbar.language import _
-from mpsbar.system.files import NotAFile, make_folder
+from mpsbar.system.files import NotAFileError, make_folder
 from mpsbar.system.ownership import require_safe
 
 # Each step brings a file up by one version. Steps are never changed, only added. The column of a
@@ -72,7 +72,7 @@ def build_steps() -> list[str]:
     return steps
 
 
-class NewerFormat(Exception):
+class NewerFormatError(Exception):
     """The file was written by a newer mpsbar, and must not be changed."""
 
 
@@ -94,11 +94,11 @@ def open_database(file: Path, cap: int) -> sqlite3.Connection:
 
 
 def require_files(file: Path) -> None:
-    """Raise NotAFile if SQLite would wait for a pipe in the place of one of its files."""
+    """Raise NotAFileError if SQLite would wait for a pipe in the place of one of its files."""
     for ending in ("", "-wal", "-shm", "-journal"):
         with suppress(FileNotFoundError):
             if not stat.S_ISREG(file.with_name(file.name + ending).stat().st_mode):
-                raise NotAFile(_("it is not a file"))
+                raise NotAFileError(_("it is not a file"))
 
 
 def find_room(cap: int) -> int:
@@ -167,7 +167,7 @@ def _check(connection: sqlite3.Connection) -> None:
     if tables and not {"runs", "samples", "machine", "events"} <= set(tables):
         raise sqlite3.DatabaseError("its tables are not mpsbar's")
     if version > len(build_steps()):
-        raise NewerFormat(_("its format {n} is from a newer mpsbar").format(n=version))
+        raise NewerFormatError(_("its format {n} is from a newer mpsbar").format(n=version))
     if (tables and version <= 0) or not _are_ours(tables, version):
         raise sqlite3.DatabaseError("its tables are not mpsbar's")
     with closing(connection.execute("PRAGMA quick_check(1)")) as cursor:

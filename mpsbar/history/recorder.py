@@ -15,7 +15,7 @@ from mpsbar.core.process_tracker import EndedPairs, TrackedProcess
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.history import retention
 from mpsbar.history.database import (
-    NewerFormat,
+    NewerFormatError,
     is_busy,
     is_damage,
     is_full,
@@ -98,7 +98,7 @@ class Recorder:
     def close(self) -> None:
         """Write what waits, and let the next recorder begin, also where that fails.
 
-        Raises sqlite3.Error, OSError or NewerFormat if it could not be written.
+        Raises sqlite3.Error, OSError or NewerFormatError if it could not be written.
         """
         try:
             if not self._rows.is_empty and self._is_recorder():
@@ -124,7 +124,7 @@ class Recorder:
             return self._read_ended(snapshot.time)
         try:
             return self._write(snapshot, now)
-        except NewerFormat as error:
+        except NewerFormatError as error:
             self._fail("history_newer", error, now)
         except (sqlite3.Error, OSError) as error:
             if is_damage(error):

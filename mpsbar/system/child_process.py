@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpsbar.core.json_object import parse_object
-from mpsbar.system.ownership import NotTrusted
+from mpsbar.system.ownership import NotTrustedError
 from mpsbar.system.paths import is_in_app
 from mpsbar.system.start_python import end_with_children, start_python
 
@@ -125,7 +125,10 @@ def start_script(
 def start_child(
     python: str, arguments: Sequence[str], mark: str, stdin: bytes | None = None
 ) -> Iterator[ChildProcess]:
-    """Starts a Python; NotTrusted if it may not be, another OSError or ValueError if it cannot."""
+    """Starts a Python.
+
+    Raises NotTrustedError if it may not be started, another OSError or ValueError if it cannot.
+    """
     process = start_python(
         python, arguments, build_environment(os.environ),
         stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
@@ -142,7 +145,7 @@ def start_child(
 
 def classify_start(error: OSError | ValueError) -> StartFailure:
     """Why a Python could not be started, by what starting it raised."""
-    if isinstance(error, NotTrusted):
+    if isinstance(error, NotTrustedError):
         return "unsafe"
     is_missing = isinstance(error, FileNotFoundError | NotADirectoryError)
     return "no_python" if is_missing else "not_python"

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 from mpsbar.agent import user_folders
 from mpsbar.core.errors import reason_of
 from mpsbar.language import _
-from mpsbar.system.ownership import NotTrusted, require_safe
+from mpsbar.system.ownership import NotTrustedError, require_safe
 
 _log = logging.getLogger("mpsbar")
 _logged: set[str] = set()
@@ -28,11 +28,11 @@ _NOT_OURS = (ValueError, TypeError, LookupError, AttributeError, OverflowError, 
 Parsed = TypeVar("Parsed")
 
 
-class NotAFile(OSError):
+class NotAFileError(OSError):
     """There is a folder, a pipe or a device where a file was expected."""
 
 
-class TooLarge(OSError):
+class TooLargeError(OSError):
     """The file is larger than anything we would have written."""
 
 
@@ -45,7 +45,7 @@ def read_bytes(path: Path, most: int) -> bytes:
     with open(path, "rb", opener=_open_file) as file:
         data = file.read(most + 1)
     if len(data) > most:
-        raise TooLarge(_("it is larger than {n} KiB").format(n=most // 1024))
+        raise TooLargeError(_("it is larger than {n} KiB").format(n=most // 1024))
     return data
 
 
@@ -70,7 +70,7 @@ def _open_file(path: str, flags: int) -> int:
     descriptor = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise NotAFile(_("it is not a file"))
+        raise NotAFileError(_("it is not a file"))
     return descriptor
 
 
@@ -112,7 +112,7 @@ def _read_mode(path: Path) -> int | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISREG(status.st_mode):
-        raise NotAFile(_("it is not a file"))
+        raise NotAFileError(_("it is not a file"))
     return stat.S_IMODE(status.st_mode)
 
 
@@ -132,15 +132,18 @@ def make_folders(folder: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder for this user alone; NotTrusted, and nothing made, if somebody else can change
-    it or what is above it: root must leave nothing in another user's home."""
+    """Makes a folder for this user alone.
+
+    Raises NotTrustedError, and makes nothing, if somebody else can change it or what is above it:
+    root must leave nothing in another user's home.
+    """
     require_safe(folder)
     make_folders(folder)
     require_safe(folder)
 
 
 def replace_own_file(path: Path, data: bytes) -> None:
-    """Writes one of mpsbar's own files; NotTrusted if somebody else can change its folder."""
+    """Writes one of mpsbar's own files; NotTrustedError if somebody else can change its folder."""
     make_folder(path.parent)
     replace_file(path, data)
 
@@ -177,7 +180,7 @@ def read_json_to_change(path: Path, most: int, parse: Callable[[Any], Parsed]) -
         return _load_json(path, most, parse)
     except FileNotFoundError:
         return None
-    except (DamagedFileError, NotAFile, TooLarge) as problem:
+    except (DamagedFileError, NotAFileError, TooLargeError) as problem:
         text = "%s can't be used (%s); it was renamed to %s, and a new one is started"
         _log.warning(text, path, problem, move_aside(path))
         return None
@@ -206,7 +209,7 @@ def is_usable(path: Path) -> bool:
     """Returns False, and logs it, if somebody else can change the file; a missing one is usable."""
     try:
         require_safe(path)
-    except NotTrusted as problem:
+    except NotTrustedError as problem:
         log_refused(path, problem)
         return False
     except OSError:
@@ -220,7 +223,7 @@ def log_refused(path: Path, problem: OSError) -> None:
     A command without a log file prints it on stderr.
     """
     reason = reason_of(problem)
-    key = reason if isinstance(problem, NotTrusted) else f"{path}: {reason}"
+    key = reason if isinstance(problem, NotTrustedError) else f"{path}: {reason}"
     if key not in _logged:
         _logged.add(key)
         _log.warning("mpsbar will not use %s: %s", path, reason)

@@ -62,7 +62,7 @@ class UnsafePath:
         return f"{sudo}chmod go-w {shlex.quote(printable(self.path, _LONGEST_PATH))}"
 
 
-class NotTrusted(PermissionError):
+class NotTrustedError(PermissionError):
     """Somebody else can change a file; the text says which, who, and what to do."""
 
     def __init__(self, text: str) -> None:
@@ -73,20 +73,20 @@ class NotTrusted(PermissionError):
 
 
 def require_safe(path: str | os.PathLike[str]) -> None:
-    """Raises NotTrusted if somebody else can change this file of mpsbar's."""
+    """Raises NotTrustedError if somebody else can change this file of mpsbar's."""
     danger = find_danger(os.fspath(path))
     if danger is not None:
-        raise NotTrusted(f"{danger.reason}; {danger.remedy or _advise(danger)}")
+        raise NotTrustedError(f"{danger.reason}; {danger.remedy or _advise(danger)}")
 
 
 def require_own(path: str | os.PathLike[str]) -> None:
-    """Raises NotTrusted if a folder on the path is another user's, as with sudo and their HOME.
+    """Raises NotTrustedError if a folder on the path is another user's, as with sudo.
 
     For what a person may have opened to a group, as ~/.config: only root must not trust that.
     """
     danger = find_danger(os.fspath(path))
     if danger is not None and (danger.kind == "owner" or os.geteuid() == _ROOT):
-        raise NotTrusted(f"{danger.reason}; {danger.remedy or _advise(danger)}")
+        raise NotTrustedError(f"{danger.reason}; {danger.remedy or _advise(danger)}")
 
 
 def _advise(danger: UnsafePath) -> str:

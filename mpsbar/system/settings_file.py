@@ -23,7 +23,13 @@ from mpsbar.core.settings import (
 from mpsbar.core.toml import InvalidTomlError, UnchangeableKeyError, change_key, parse_toml
 from mpsbar.language import _
 from mpsbar.system import paths
-from mpsbar.system.files import NotAFile, TooLarge, move_aside, read_bytes, replace_own_file
+from mpsbar.system.files import (
+    NotAFileError,
+    TooLargeError,
+    move_aside,
+    read_bytes,
+    replace_own_file,
+)
 from mpsbar.system.ownership import require_safe
 
 MAX_BYTES = 64 * 1024
@@ -99,7 +105,7 @@ def _read_text(file: Path) -> str:
         return ""
     except UnicodeDecodeError:
         raise _BrokenFileError(_("it is not UTF-8 text")) from None
-    except (NotAFile, TooLarge) as problem:
+    except (NotAFileError, TooLargeError) as problem:
         raise _BrokenFileError(_reason(problem)) from None
 
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from mpsbar.language import _
-from mpsbar.system.ownership import NotTrusted, UnsafePath, find_danger
+from mpsbar.system.ownership import NotTrustedError, UnsafePath, find_danger
 
 _MAX_LINKS = 40
 _END_SECONDS = 10.0
@@ -38,14 +38,14 @@ def start_python(
     stdout: int = subprocess.PIPE,
     stderr: int = subprocess.PIPE,
 ) -> "subprocess.Popen[bytes]":
-    """Starts it; NotTrusted if it may not be run, another OSError or ValueError if it cannot.
+    """Starts it; NotTrustedError if it may not be run, another OSError or ValueError if it cannot.
 
     -B: nothing is written beside what it imports. In a session of its own, so that it can be ended
     with all it started; in / because Python imports from the present folder, which may be /tmp.
     """
     python = _find_program(python)
     if reason := why_not_run(python):
-        raise NotTrusted(reason)
+        raise NotTrustedError(reason)
     return subprocess.Popen(
         [python, "-B", *arguments],
         env=_build_environment(environ),

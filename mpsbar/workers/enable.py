@@ -23,7 +23,7 @@ from mpsbar.core.actions import Connected, ConnectState
 from mpsbar.core.errors import reason_of
 from mpsbar.language import _
 from mpsbar.system.files import read_bytes, replace_file
-from mpsbar.system.ownership import NotTrusted, require_safe
+from mpsbar.system.ownership import NotTrustedError, require_safe
 from mpsbar.system.paths import enabled_file
 from mpsbar.system.start_python import end_with_children, start_python
 from mpsbar.workers.connection import NotListeningError, WorkerConnection
@@ -317,7 +317,7 @@ def _start(python: str, environ: dict[str, str]) -> "subprocess.Popen[bytes]":
             python, ["-c", _START_AGENT], environ,
             stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
-    except NotTrusted as problem:  # somebody else can change it by now
+    except NotTrustedError as problem:  # somebody else can change it by now
         raise UnusablePythonError(
             _("{python} was not run: {problem}").format(python=python, problem=problem)
         ) from None

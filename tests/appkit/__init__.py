@@ -10,16 +10,16 @@ from pathlib import Path
 
 from appkit import session
 from appkit.index import parse_version
-from appkit.mac import Mac, NotClickable
+from appkit.mac import Mac, NotClickableError
 from appkit.modules import build_modules
-from appkit.session import Aborted, Hangs, OffMainThread, Terminated
+from appkit.session import Aborted, Hangs, OffMainThreadError, Terminated
 
 __all__ = [
     "Aborted",
     "Hangs",
     "Mac",
-    "NotClickable",
-    "OffMainThread",
+    "NotClickableError",
+    "OffMainThreadError",
     "Terminated",
     "installed",
     "why_no_rumps",

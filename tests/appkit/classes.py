@@ -29,7 +29,7 @@ def _checked(owner: str, message: Message, function: Any) -> Any:
         if now.ended is not None:
             now.check_alive()
         if heeds_thread and self._main_only and not now.is_main():
-            now.fault(session.OffMainThread(f"{label} off the main thread"))
+            now.fault(session.OffMainThreadError(f"{label} off the main thread"))
         if len(arguments) != len(checks):
             now.fault(TypeError(f"{label} takes {len(checks)} arguments, got {len(arguments)}"))
         for check, value, encoding in zip(checks, arguments, message.types, strict=True):

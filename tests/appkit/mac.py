@@ -16,7 +16,7 @@ _MARKS = {1: "✓ ", -1: "– "}
 _NAP = 0.02  # how often a condition is looked at anew while other threads work
 
 
-class NotClickable(AssertionError):
+class NotClickableError(AssertionError):
     """There is no such row, or it is hidden, greyed, a line, or the way into a submenu."""
 
 
@@ -140,7 +140,7 @@ class OpenMenu:
     def enter(self, title: str) -> None:
         submenu = self.find(title).submenu()
         if submenu is None:
-            raise NotClickable(f"{title!r} has no submenu")
+            raise NotClickableError(f"{title!r} has no submenu")
         self.mac.open_menu(submenu)
         self.levels.append(submenu)
 
@@ -151,7 +151,7 @@ class OpenMenu:
         """The menu closes when the with-block ends; the action comes after that."""
         item = self.find(title)
         if item.hasSubmenu() or not item.isEnabled():
-            raise NotClickable(f"{title!r} is greyed or leads to a submenu")
+            raise NotClickableError(f"{title!r} is greyed or leads to a submenu")
         self.chosen = item
 
     def slide(self, value: float) -> None:
@@ -164,7 +164,7 @@ class OpenMenu:
     def find(self, title: str) -> NSMenuItem:
         found = [item for item in _visible(self.levels[-1]) if shown(item) == title]
         if len(found) != 1:
-            raise NotClickable(f"{len(found)} rows are called {title!r}: {self.lines()}")
+            raise NotClickableError(f"{len(found)} rows are called {title!r}: {self.lines()}")
         return found[0]
 
     def wait(self, seconds: float) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from appkit import session
 
 
-class error(Exception):  # noqa: N801 - its name in PyObjC
+class error(Exception):  # noqa: N801, N818 - its name in PyObjC
     """An NSException."""
 
 

@@ -49,7 +49,7 @@ class Aborted(Ended):
     """The framework ends the process, and no Python code can prevent it."""
 
 
-class OffMainThread(RuntimeError):
+class OffMainThreadError(RuntimeError):
     """AppKit was called on another thread than the main one."""
 
 

@@ -146,7 +146,7 @@ from mpsbar.history.database import open_database
 open_database(Path("history.sqlite"), 50_000_000).close()
 """)
     file = tmp_path / "history.sqlite"
-    with pytest.raises(database.NewerFormat):
+    with pytest.raises(database.NewerFormatError):
         database.open_database(file, 50_000_000)
     with sqlite3.connect(file) as connection:
         assert database.read_version(connection) == 4

@@ -34,7 +34,7 @@ def test_a_lone_surrogate_is_replaced():
 def test_the_pasteboard_is_for_the_main_thread():
     with appkit.installed() as mac:
         (problem,) = in_thread(lambda: clipboard.copy("text", "darwin"))
-        assert isinstance(problem, appkit.OffMainThread)
+        assert isinstance(problem, appkit.OffMainThreadError)
         mac.take_faults()
 
 

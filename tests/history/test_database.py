@@ -163,7 +163,7 @@ def test_a_newer_file_is_not_touched(file):
     before = file.read_bytes()
     play = Play(file)
     play.ticks(100, train())
-    with pytest.raises(database.NewerFormat):
+    with pytest.raises(database.NewerFormatError):
         play.recorder.close()
     assert [reason.code for reason in play.problems] == ["history_newer"]
     assert file.read_bytes() == before

@@ -11,7 +11,7 @@ PACKAGE = Path(mpsbar.__file__).parent
 ELSEWHERE = re.compile(r"agent/|dtypes/compare/|.*_child\.py$|cli/demo_workers/")
 # Whatever is given to these is read by a person.
 SPEAKERS = {
-    "UserError", "UnusablePythonError", "ArgumentTypeError", "NotTrusted", "HostProblem", "refuse",
+    "UserError", "UnusablePythonError", "ArgumentTypeError", "NotTrustedError", "HostProblem", "refuse",
     "error", "print", "show_progress", "input",
 }  # fmt: skip
 PROGRAM = re.compile(r"^mpsbar( \w+)?: ")

@@ -6,7 +6,7 @@ KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
 OTHER_METAL = 3 * MiB
 
 
-class OutOfMemory(Exception):
+class OutOfMemoryError(Exception):
     """Neither cached nor new memory could be had below the limit."""
 
 
@@ -75,7 +75,7 @@ class Model:
             self.empty()
             found = self.carve(pool, size, pressure)
         if not found:
-            raise OutOfMemory
+            raise OutOfMemoryError
         self.count += 1
         found.used, found.last_use = True, self.count
         self.note_peaks()

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from allocator_model import Buffer, GiB, MiB, Model, OutOfMemory
+from allocator_model import Buffer, GiB, MiB, Model, OutOfMemoryError
 from device_child import Child
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -70,7 +70,7 @@ def replay(steps: list[Step]) -> list[list[int] | str]:
         if verb == "allocate":
             try:
                 live.append(model.allocate(number))
-            except OutOfMemory:
+            except OutOfMemoryError:
                 answer.append("out of memory")
         elif verb == "free" and live:
             live.pop(number % len(live)).used = False

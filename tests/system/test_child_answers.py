@@ -62,11 +62,11 @@ def test_another_mpsbar_of_that_python_is_not_taken(tmp_path):
 
 
 def test_any_exception_is_one_short_line():
-    class Unreadable(Exception):
+    class UnreadableError(Exception):
         def __str__(self):
             raise ValueError
 
-    assert describe(Unreadable()) == "Unreadable: ?"
+    assert describe(UnreadableError()) == "UnreadableError: ?"
     assert describe(ValueError("one\n  two")) == "ValueError: one two"
     assert len(describe(ValueError("x" * 10_000))) == 600
 

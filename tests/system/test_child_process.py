@@ -9,7 +9,7 @@ from mpsbar.system.child_process import (
     classify_start,
     start_child,
 )
-from mpsbar.system.ownership import NotTrusted
+from mpsbar.system.ownership import NotTrustedError
 
 MARK = "\x1etest "
 
@@ -119,7 +119,7 @@ def test_one_that_ends_in_time_has_not_hung():
 @pytest.mark.parametrize(
     ("error", "failure"),
     [
-        (NotTrusted("open to all"), "unsafe"), (FileNotFoundError(), "no_python"),
+        (NotTrustedError("open to all"), "unsafe"), (FileNotFoundError(), "no_python"),
         (NotADirectoryError(), "no_python"), (PermissionError(), "not_python"),
         (OSError(8, "Exec format error"), "not_python"), (ValueError("null byte"), "not_python"),
     ],

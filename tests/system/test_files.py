@@ -7,8 +7,8 @@ import pytest
 
 from mpsbar.system import files
 from mpsbar.system.files import (
-    NotAFile,
-    TooLarge,
+    NotAFileError,
+    TooLargeError,
     move_aside,
     read_bytes,
     read_json_to_change,
@@ -112,9 +112,9 @@ def test_what_is_no_small_file_is_not_read(tmp_path):
     os.mkfifo(pipe)
     file.write_bytes(b"12345")
     assert read_bytes(file, 5) == b"12345"
-    with pytest.raises(TooLarge):
+    with pytest.raises(TooLargeError):
         read_bytes(file, 4)
-    with pytest.raises(NotAFile):
+    with pytest.raises(NotAFileError):
         read_bytes(pipe, 5)
 
 

@@ -23,7 +23,7 @@ from mpsbar.history.recorder import FLUSH_SECONDS, Recorder
 from mpsbar.history.report.build import write_report
 from mpsbar.system import files, paths, single_instance
 from mpsbar.system.log import start_log
-from mpsbar.system.ownership import NotTrusted
+from mpsbar.system.ownership import NotTrustedError
 from mpsbar.system.settings_file import read_settings, write_setting
 from mpsbar.workers.environments import forget_enabled, read_enabled, remember_enabled
 from mpsbar.workers.run import copy_agent
@@ -153,13 +153,13 @@ def test_nothing_is_written_where_somebody_else_can_change_it(folders, caplog, c
     change(folders / "data")
     remember_enabled("/v/bin/python")
     forget_enabled("/v/bin/python")
-    with pytest.raises(NotTrusted):
+    with pytest.raises(NotTrustedError):
         write_icon(IconCheck(1.0, None, "there"))
-    with pytest.raises(NotTrusted):
+    with pytest.raises(NotTrustedError):
         write_report(NOBODY, None)
     with pytest.raises(OSError):
         write_result(make_probe())
-    with pytest.raises(NotTrusted):
+    with pytest.raises(NotTrustedError):
         copy_agent(folders / "data")
     claim = single_instance.claim()
     assert not claim.is_sure
@@ -167,7 +167,7 @@ def test_nothing_is_written_where_somebody_else_can_change_it(folders, caplog, c
     said = []
     recorder = Recorder(said.append, clock=iter(range(0, 10**6, 100)).__next__)
     recorder.record(Snapshot(1e9), [], [])
-    with pytest.raises(NotTrusted):
+    with pytest.raises(NotTrustedError):
         recorder.close()
     assert [(reason.code, str(folders / "data") in reason.values["error"]) for reason in said] == [
         ("history_not_written", True)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from mpsbar.system import ownership
-from mpsbar.system.ownership import NotTrusted, find_danger, require_safe
+from mpsbar.system.ownership import NotTrustedError, find_danger, require_safe
 
 EVE, ME = 54321, 54322  # numbers without an account
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
@@ -90,7 +90,7 @@ def test_a_sticky_folder_is_good_enough_on_the_way_only(place):
     assert why_unsafe(str(place / "file")) is None
     for path in (place, place / "not there"):  # anybody could make that
         assert why_unsafe(str(path)) == f"{place} is writable by everyone"
-    with pytest.raises(NotTrusted, match="by everyone; choose a folder of your own"):
+    with pytest.raises(NotTrustedError, match="by everyone; choose a folder of your own"):
         require_safe(place)  # and no chmod: /tmp is to stay as it is
 
 
@@ -360,7 +360,7 @@ def run_as(uid, code, folder):
 def test_what_is_required_to_be_safe_says_what_to_do(place):
     require_safe(place / "file")
     place.chmod(0o777)
-    with pytest.raises(NotTrusted) as refusal:
+    with pytest.raises(NotTrustedError) as refusal:
         require_safe(place / "file")
     words = f"{place} is writable by everyone; chmod go-w {place}"
     assert (str(refusal.value), refusal.value.strerror) == (words, words)

@@ -16,7 +16,7 @@ from worker_kit import ROOT, TIMEOUT, wait_for
 from mpsbar.core.snapshot import Snapshot, Worker
 from mpsbar.doctor.pythons import find_pythons, inspect_python
 from mpsbar.dtypes.runner import ProbeRunner
-from mpsbar.system.ownership import NotTrusted
+from mpsbar.system.ownership import NotTrustedError
 from mpsbar.system.start_python import (
     end_with_children,
     find_danger_of,
@@ -231,7 +231,7 @@ def run_module(venv, name):
     """What a module of the venv prints, started as mpsbar starts it; None if it was refused."""
     try:
         process = start_python(str(venv / "bin/python"), ["-c", f"import {name}"], os.environ)
-    except NotTrusted:
+    except NotTrustedError:
         return None
     with process:
         return process.communicate(timeout=TIMEOUT)[0].decode().strip()
@@ -420,7 +420,7 @@ def test_a_name_is_looked_for_as_the_shell_does_it(tmp_path, trap, monkeypatch):
         process.communicate(timeout=TIMEOUT)
     assert mark.exists()
     python.parent.chmod(0o777)
-    with pytest.raises(NotTrusted):
+    with pytest.raises(NotTrustedError):
         start_python("python", [], os.environ)
 
 

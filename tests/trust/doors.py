@@ -19,7 +19,7 @@ from worker_kit import ROOT, Workers, wait_for
 from mpsbar.workers.connection import NotListeningError, WorkerConnection
 from mpsbar.workers.poll import WorkerPoll
 from trust import places
-from trust.figures import Figures, Skipped
+from trust.figures import Figures, SkippedError
 
 STRANGER = 65534  # nobody
 IDLE = "import mpsbar, time; print(mpsbar.attach(), flush=True)\nwhile True: time.sleep(0.05)\n"
@@ -28,7 +28,7 @@ IDLE = "import mpsbar, time; print(mpsbar.attach(), flush=True)\nwhile True: tim
 @contextmanager
 def workers_here() -> Iterator[Workers]:
     if os.geteuid() != 0 or sys.platform != "linux":
-        raise Skipped("only root on Linux can become another user")
+        raise SkippedError("only root on Linux can become another user")
     with places.workers_here() as workers:
         workers.folder.chmod(0o755)
         yield workers
@@ -308,7 +308,7 @@ def fill_home(home: Path, marker: Path) -> None:
 
 def anothers_home_kept_by_sudo(commands: Sequence[list[str]] = COMMANDS) -> tuple[int, int]:
     if shutil.which("sudo") is None or shutil.which("unshare") is None:
-        raise Skipped("sudo or unshare is not installed")
+        raise SkippedError("sudo or unshare is not installed")
     return anothers_home(run_by_sudo, commands)
 
 
@@ -416,7 +416,7 @@ os._exit(0)
 def use_of_a_reused_pid(action: str, times: int = 60) -> tuple[int, int]:
     """In a pid namespace of its own the kernel gives a pid again; its new owner is left alone."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:
-        raise Skipped("no pid namespace can be made")
+        raise SkippedError("no pid namespace can be made")
     with workers_here() as workers:
         command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c", REUSE]
         done = subprocess.run(

@@ -14,7 +14,7 @@ class Figures:
         try:
             tried, survived = attack()
             note = ""
-        except Skipped as reason:
+        except SkippedError as reason:
             tried, survived, note = 0, 0, f"not run: {reason}"
         except Exception as problem:
             traceback.print_exc()
@@ -36,5 +36,5 @@ class Figures:
         return 1 if self.lost else 0
 
 
-class Skipped(Exception):
+class SkippedError(Exception):
     """This computer cannot run the attack: no root, no namespaces."""

@@ -12,7 +12,7 @@ from worker_kit import ROOT, Worker, wait_for
 
 from mpsbar.monitor import Monitor
 from mpsbar.workers.poll import WorkerPoll
-from trust.figures import Skipped
+from trust.figures import SkippedError
 from trust.places import list_pids, workers_here
 
 LOADER = """
@@ -233,7 +233,7 @@ def free_threaded(times: int) -> tuple[int, int]:
     """A Python without a GIL: polled and freed, it lives and answers, or refuses in one line."""
     pythons = find_pythons("t")
     if not pythons:
-        raise Skipped("no free-threaded Python is installed")
+        raise SkippedError("no free-threaded Python is installed")
     survived = 0
     for python in pythons:
         with workers_here() as workers:
@@ -271,7 +271,7 @@ def killed_mlx_workers(times: int) -> tuple[int, int]:
     import importlib.util
 
     if importlib.util.find_spec("mlx") is None:
-        raise Skipped("MLX is not installed")
+        raise SkippedError("MLX is not installed")
     from mpsbar.workers.request import free_worker
 
     killed = survived = freed = 0

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from worker_kit import ROOT, Worker, Workers
 
-from trust.figures import Skipped
+from trust.figures import SkippedError
 from trust.places import workers_here
 
 # Ticks as it is told to, and shows each snapshot in every way that uses a clock.
@@ -82,7 +82,7 @@ class ToldMonitor:
 
 def need_namespace() -> None:
     if os.geteuid() != 0 or shutil.which("unshare") is None:
-        raise Skipped("only root can make a file system")
+        raise SkippedError("only root can make a file system")
 
 
 def full_disk(times: int) -> tuple[int, int]:
@@ -170,7 +170,7 @@ def set_clocks(rounds: int) -> tuple[int, int]:
     """The clock is set by a day, by years, to the epoch and back: no tick fails, no row is lost."""
     library = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
     if library is None:
-        raise Skipped("libfaketime is not installed (apt-get install faketime)")
+        raise SkippedError("libfaketime is not installed (apt-get install faketime)")
     tried = survived = 0
     with workers_here() as workers:
         worker = workers.start(

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from trust import doors, faults, hosts, soak, surroundings
-from trust.figures import Figures, Skipped
+from trust.figures import Figures, SkippedError
 
 assert subprocess  # these start processes
 
@@ -29,7 +29,7 @@ QUICK_DOORS = (
 def test_doors(private, attack):
     try:
         tried, held = attack()
-    except Skipped as reason:
+    except SkippedError as reason:
         pytest.skip(str(reason))
     assert held == tried > 0
 
@@ -57,7 +57,7 @@ QUICK_FAULTS = (
 def test_faults(private, attack):
     try:
         tried, survived = attack()
-    except Skipped as reason:
+    except SkippedError as reason:
         pytest.skip(str(reason))
     assert survived == tried > 0
 

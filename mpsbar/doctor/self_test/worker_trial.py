@@ -92,7 +92,7 @@ def describe(trial: WorkerTrial) -> str:
 
 @cache
 def try_worker(python: str) -> WorkerTrial:
-    """Runs it once. Raises OSError, TimeoutError among them, and NotTrusted."""
+    """Runs it once. Raises OSError, TimeoutError among them, and NotTrustedError."""
     with _started(python) as child:
         began = time.monotonic()
         device, version = _read_line(child).split()[:2]
