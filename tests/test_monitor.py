@@ -842,7 +842,7 @@ def test_who_only_looks_frees_nothing_by_itself(workers, monkeypatch):
         monitor.start()
         wait_for(lambda: monitor.ticks > 30, "30 ticks")  # at least 1.5 s
         assert monitor.latest.workers[0].cached >= 128 << 20
-        assert monitor.latest.events == ()
+        assert frees(monitor.latest) == []  # this computer may have events of its own
     finally:
         monitor.close()
 
@@ -865,11 +865,17 @@ def test_a_limit_is_an_outcome_an_event_and_a_number_of_its_worker(monitor, work
     worker.wait_line("attached")
     worker.wait_asleep()  # a limit waits five seconds for a main that does not wait yet
     monitor.tick()
-    outcome = monitor.perform(Limit(worker.pid, 1 << 30)).result()
+
+    def set_limit():
+        """On busy cores main may come by too late for it."""
+        outcome = monitor.perform(Limit(worker.pid, 1 << 30)).result(TIMEOUT)
+        return None if outcome.state == "busy" else outcome
+
+    outcome = wait_for(set_limit, "a limit")
     snapshot = monitor.tick()
     assert (outcome.state, outcome.limit) == ("done", 1 << 30)
     assert snapshot.limited == {worker.pid: outcome}
-    assert [event.what for event in snapshot.events] == [outcome]
+    assert snapshot.events[-1].what == outcome  # before it those that came too late
     assert snapshot.workers[0].limit == 1 << 30
     assert "1.0 GB" in render_status(snapshot).split("LIMIT")[1]
     assert isinstance(outcome, Limited)

@@ -256,12 +256,14 @@ class Workers:
         self.run_dir.mkdir(0o700)
         self.started: list[Worker] = []
 
-    def env(self, **extra: str) -> dict[str, str]:
+    def env(self, **extra: str | None) -> dict[str, str]:
+        """A variable that is None is taken away."""
         # ipykernel leaves threads out when it sees that pytest runs it: PYTEST_CURRENT_TEST.
         ours = ("MPSBAR_", "SOFTMPS", "PYTEST")
         usual = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
         places = {"MPSBAR_RUN_DIR": str(self.run_dir), "MPSBAR_DATA_DIR": str(self.folder / "data")}
-        return usual | places | {"PYTHONUNBUFFERED": "1"} | extra
+        whole = usual | places | {"PYTHONUNBUFFERED": "1"} | extra
+        return {name: value for name, value in whole.items() if value is not None}
 
     def start(
         self, code: str, *, python: str = sys.executable, fresh: bool = False, **extra: str

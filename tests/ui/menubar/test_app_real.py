@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 
-import psutil
 import pytest
 from desktop_kit import StandIn
 from ui.menubar_kit import CLOSED, Notices, full
@@ -17,7 +16,6 @@ from mpsbar.core import alerts
 from mpsbar.core.settings import Loaded, Settings
 from mpsbar.desktop import notifications
 from mpsbar.monitor import Monitor
-from mpsbar.system import linux
 
 # On a Mac the ticking thread ends with the process; here it may find AppKit gone.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -40,22 +38,7 @@ del a
 
 
 @pytest.fixture
-def only_ours(monkeypatch):
-    """Of this machine's processes only those that this test started: others may test here too."""
-    if sys.platform != "linux":
-        return
-    list_processes = linux.LinuxComputer.list_processes
-
-    def list_ours(computer):
-        listed = list_processes(computer)  # None: the same as before
-        ours = {child.pid for child in psutil.Process().children(recursive=True)}
-        return listed and {pid: start for pid, start in listed.items() if pid in ours}
-
-    monkeypatch.setattr(linux.LinuxComputer, "list_processes", list_ours)
-
-
-@pytest.fixture
-def stage(mac, workers, only_ours):
+def stage(mac, workers, calm_computer):
     """The app as `mpsbar` starts it, on this machine's own processes."""
     from mpsbar.system.single_instance import claim
     from mpsbar.ui.menubar.app import MenuBar
