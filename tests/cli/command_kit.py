@@ -22,7 +22,7 @@ def run_command(workers, *arguments, patient=True, seconds=TIMEOUT, popen=None, 
     command = PATIENT_MPSBAR if patient else [sys.executable, "-m", "mpsbar"]
     return subprocess.run(
         [*command, *arguments], env=workers.env(**env), timeout=seconds,
-        capture_output=True, text=True, cwd=ROOT, **(popen or {}),
+        **{"capture_output": True, "text": True, "cwd": ROOT} | (popen or {}),
     )  # fmt: skip
 
 
