@@ -38,6 +38,11 @@ UNPACED = (
     "import mpsbar.agent.pacing as p, mpsbar.agent.server as s; "
     "p.PAUSES_AT_ONCE_SECONDS = s.ROUNDS_AT_ONCE = s.WORK_AT_ONCE_SECONDS = 1e9; del p, s"
 )
+# For tests that ask as a click does: the agent would wait five seconds for a main thread that may come later.
+LONG_MOMENT = (
+    "import mpsbar.agent.free as f, mpsbar.agent.limit as l; "
+    "f.FreeJob.SECONDS = l.LimitJob.SECONDS = 25.0; del f, l\n"
+)
 # For hosts: `wait()` returns once SIGUSR1 has come, also if it came before main stood in its wait. One that
 # comes a moment before the lock's own wait begins is noticed only when that is over: hence its time-out.
 WAIT = """

@@ -10,7 +10,7 @@ import sys
 import pytest
 from desktop_kit import StandIn
 from ui.menubar_kit import CLOSED, Notices, full
-from worker_kit import ATTACH, NO_MPS, ROOT, TIMEOUT, need_module
+from worker_kit import ATTACH, LONG_MOMENT, NO_MPS, ROOT, TIMEOUT, need_module
 
 from mpsbar.core import alerts
 from mpsbar.core.settings import Loaded, Settings
@@ -83,7 +83,7 @@ def stage(mac, workers, calm_computer):
 @pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
 def test_click_free_and_the_bytes_are_gone(mac, stage, workers):
     need_module("mlx")
-    on_mps = stage.start("mps", "import torch\n" + ATTACH + MPS, **STRICT)
+    on_mps = stage.start("mps", "import torch\n" + LONG_MOMENT + ATTACH + MPS, **STRICT)
     on_mlx = stage.start("mlx", ATTACH + MLX + IDLE)
 
     def is_emptied(worker):
