@@ -4,29 +4,33 @@ import fcntl
 import gc
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 import appkit
 import fork_server
+import psutil
 import pytest
 from appkit.real import RealMac
 from hypothesis import HealthCheck, settings
 from mac_sockets import use_mac_sockets
 from read_timeouts_kit import be_patient
 from shared_rewriting import rewrite_share
+from signals_kit import restore_signals
 from worker_kit import TIMEOUT, Workers
 
 if TYPE_CHECKING:
     from ssh_kit import SshHosts
+
+    from mpsbar.core.machine import Machine
 
 # Hypothesis times what it runs; on two busy cores that says nothing about the code. Its examples are others
 # in every run; `make thorough` and `make fuzz` try many.
@@ -34,22 +38,6 @@ BUSY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("busy", BUSY, max_examples=40)
 settings.register_profile("thorough", BUSY, max_examples=400)
 settings.load_profile("busy")
-
-# Python itself ignores these two, and subprocess gives them back to children.
-IGNORED_BY_PYTHON = {signal.SIGPIPE, signal.SIGXFSZ}
-
-
-def restore_signals() -> None:
-    """Undo what this run inherited: nohup and a shell's `&` start it with signals ignored.
-
-    A child inherits an ignored or blocked signal even through exec, and would then not end at Ctrl-C.
-    """
-    for number in signal.valid_signals() - IGNORED_BY_PYTHON:
-        if signal.getsignal(number) == signal.SIG_IGN:
-            interrupt = number == signal.SIGINT
-            signal.signal(number, signal.default_int_handler if interrupt else signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-
 
 restore_signals()
 # Whoever runs the tests may read mpsbar in another language.
@@ -237,6 +225,34 @@ def check_golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == file.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture
+def calm_computer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a real monitor with its alerts: this computer, not short of memory, with the processes of this test.
+
+    Others may test here too, and memory may run out meanwhile: a test that waits for a notice would get those.
+    """
+    if sys.platform != "linux":
+        return
+    from mpsbar.system.linux import LinuxComputer
+
+    read_machine, list_processes = LinuxComputer.read_machine, LinuxComputer.list_processes
+
+    def read_calm(computer: LinuxComputer) -> "Machine":
+        machine = read_machine(computer)
+        available = machine.memory_total and machine.memory_total // 2
+        return replace(
+            machine, pressure="normal", swap_used=0, memory_available=available, on_battery=None
+        )
+
+    def list_ours(computer: LinuxComputer) -> dict[int, Hashable] | None:
+        listed = list_processes(computer)  # None: the same as before
+        ours = {child.pid for child in psutil.Process().children(recursive=True)}
+        return listed and {pid: start for pid, start in listed.items() if pid in ours}
+
+    monkeypatch.setattr(LinuxComputer, "read_machine", read_calm)
+    monkeypatch.setattr(LinuxComputer, "list_processes", list_ours)
 
 
 BuildOnce = Callable[[str, Callable[[Path], str]], tuple[Path, str]]

@@ -2,7 +2,6 @@
 
 import pytest
 
-from mpsbar.cli import main
 from mpsbar.end_reader import read_all_ends
 from mpsbar.system import paths
 
@@ -25,13 +24,3 @@ def test_why_an_unreadable_history_is_so_is_handed_on(history):
     problems = []
     assert read_all_ends(1000.0, problems.append) == []
     assert problems == ["file is not a database"]
-
-
-def test_why_does_not_take_an_unreadable_history_for_an_empty_one(history, capfd):
-    assert main.run(["why"]) == 1
-    assert "knows of no run that ended in the last 7 days" in capfd.readouterr().err
-    history.write_text("this is no database, but it is long enough to have a header" * 100)
-    assert main.run(["why"]) == 1
-    assert capfd.readouterr().err == (
-        "mpsbar: the history can't be read, so runs may be missing here: file is not a database\n"
-    )

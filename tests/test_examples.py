@@ -17,12 +17,16 @@ pytestmark = pytest.mark.starts_processes
 
 
 def run(workers, *command):
-    done = subprocess.run(
+    done = _run(workers, *command)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def _run(workers, *command):
+    return subprocess.run(
         [sys.executable, *command], cwd=workers.folder, capture_output=True, text=True, timeout=LONG,
         env=workers.env(PYTHONPATH=str(ROOT), SOFTMPS="1", CUDA_VISIBLE_DEVICES=""),
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return done
 
 
 @pytest.mark.parametrize(("name", "module"), [("train.py", "torch"), ("mlx_script.py", "mlx.core")])
@@ -80,8 +84,7 @@ def test_the_server_has_two_workers_that_are_freed(workers):
             lambda: _find_workers(workers), "two workers in mpsbar status", 4 * TIMEOUT
         )
         assert len(names) >= 2
-        done = run(workers, "-m", "mpsbar", "free", "--all")
-        assert done.stdout.count(": freed ") >= 2
+        wait_for(lambda: _frees_two(workers), "a Free of both", 4 * TIMEOUT)
         assert "resident" in httpx.get(f"http://127.0.0.1:{port}/memory", timeout=TIMEOUT).json()
     finally:
         process.send_signal(signal.SIGINT)
@@ -93,6 +96,11 @@ def _answers(httpx, port):
         return httpx.get(f"http://127.0.0.1:{port}/memory", timeout=TIMEOUT).status_code == 200
     except httpx.TransportError:
         return False
+
+
+def _frees_two(workers):
+    """On busy cores a main thread may come by too late for its Free."""
+    return _run(workers, "-m", "mpsbar", "free", "--all").stdout.count(": freed ") >= 2
 
 
 def _find_workers(workers):

@@ -45,6 +45,22 @@ def test_contributing_shows_every_folder_and_no_file_that_is_gone():
     assert missing == []
 
 
+def test_contributing_names_what_features_may_use_of_system():
+    root = PACKAGE.parent
+    text = " ".join((root / "CONTRIBUTING.md").read_text(encoding="utf-8").split())
+    sentence = re.search(r"Of `system` they use single modules: .*?\. (?=`agent`)", text)
+    assert sentence is not None
+    named = set(re.findall(r"`(\w+)`", sentence[0]))
+    allowed = {
+        each.partition(".")[2]
+        for folder, there in FOLDERS.items()
+        if "system" not in there  # those may use all of it
+        for each in there
+        if each.startswith("system.")
+    }
+    assert sorted(allowed - named) == []
+
+
 def test_every_module_says_its_one_job_in_its_first_line():
     """CONTRIBUTING shows folders only: a file's own first line is where a reader finds its job."""
     docstrings = {

@@ -6,33 +6,13 @@ import threading
 import time
 import types
 
+import monitor_kit
 import pytest
-from system.scripted import Scripted
+from monitor_kit import IDLE, TORCH, frees
 from thorough import two_sizes
-from worker_kit import ATTACH, NO_MPS, TIMEOUT, need_module, wait_for
+from worker_kit import NO_MPS, TIMEOUT, wait_for
 
-from mpsbar.cli.status import make_recorder
-from mpsbar.core import auto_free
-from mpsbar.core.actions import (
-    AutoFreeRule,
-    CancelFree,
-    Connect,
-    Connected,
-    FindTensors,
-    Free,
-    Freed,
-    FreeWhenPossible,
-    InspectPythons,
-    Limit,
-    Limited,
-    ProbeDtypes,
-    SetAutoFree,
-    Stop,
-    Stopped,
-    Tensors,
-    WatchEnd,
-)
-from mpsbar.core.dtype_results import Probe, Progress
+from mpsbar.core.actions import Free, Freed, Tensors, WatchEnd
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.gpu import Gpu
 from mpsbar.core.machine import Machine, Problem
@@ -40,38 +20,12 @@ from mpsbar.core.settings import Settings
 from mpsbar.core.snapshot import Worker
 from mpsbar.end_follower import RECHECK_SECONDS
 from mpsbar.monitor import INTERVAL, ON_BATTERY, WATCHED, Monitor
-from mpsbar.system import paths, this_computer
-from mpsbar.system.auto_free_file import SharedAutoFree
 from mpsbar.system.platform import GpuClient
 from mpsbar.ui.status_table import render_status
-from mpsbar.workers.environments import Environment, read_enabled
-from mpsbar.workers.poll import WorkerPoll
 from mpsbar.workers.request import free_worker
 
-TORCH = {"torch": "/v/lib/libtorch_cpu.dylib"}
-IDLE = ATTACH + "import time\nwhile True: time.sleep(0.05)\n"
-
-
-@pytest.fixture
-def computer():
-    return Scripted(pids={2: "b"}, libraries={2: TORCH})
-
-
-@pytest.fixture
-def monitor(computer, workers, monkeypatch):
-    monkeypatch.setenv("MPSBAR_RUN_DIR", str(workers.run_dir))
-    monitor = Monitor(computer, interval=0.01, may_free=True)
-    yield monitor
-    monitor.close()
-
-
-@pytest.fixture
-def patient(monkeypatch):
-    """A tick waits until every worker has answered: on busy cores half a second is not enough."""
-    poll = WorkerPoll.poll
-    monkeypatch.setattr(
-        WorkerPoll, "poll", lambda self, *clients: poll(self, *clients, seconds=TIMEOUT)
-    )
+# Fixtures.
+computer, monitor, patient = monitor_kit.computer, monitor_kit.monitor, monitor_kit.patient
 
 
 def test_inside_and_outside_are_one_row(monitor, computer, workers):
@@ -212,12 +166,6 @@ def test_workers_that_could_not_be_asked_keep_their_rows(monitor, workers):
     assert "Couldn't reach connected processes" in render_status(monitor.latest)
 
 
-def test_nothing_is_performed_after_the_end(monitor):
-    monitor.close()
-    with pytest.raises(RuntimeError, match="closed"):
-        monitor.perform(Free(1))
-
-
 def test_the_thread_survives_a_listener_that_breaks(monitor):
     seen = []
 
@@ -307,65 +255,6 @@ def test_ticks_leave_nothing_behind(computer, workers, monkeypatch, looks):
     after = ticks(looks)
     monitor.close()
     assert after - before < 2000  # the last minutes are full; one thing a tick would be more
-
-
-def test_a_free_gets_to_know_whether_its_process_uses_the_gpu(
-    monitor, computer, workers, monkeypatch
-):
-    """Without it an older torch, and MLX on a Mac, would never be freed."""
-    hints = []
-    monkeypatch.setattr(
-        "mpsbar.action_runner.free_worker",
-        lambda pid, hint, *_: hints.append((pid, hint)) or Freed(pid, "x", "done"),
-    )
-    computer.clients = {9: GpuClient(2, 0, True)}
-    computer.pids[3] = "c"
-    monitor.tick()
-    for pid in (2, 3, 4):
-        monitor.perform(Free(pid)).result(TIMEOUT)
-    assert hints == [(2, True), (3, False), (4, None)]
-
-
-def test_what_was_asked_is_pending_until_it_ends(monitor, monkeypatch):
-    gate = threading.Event()
-    outcome = Stopped(2, "x", "asked")
-    monkeypatch.setattr("mpsbar.action_runner.stop", lambda *_: gate.wait(TIMEOUT) and outcome)
-    action = Stop(2, 1.0, "x")
-    future = monitor.perform(action)
-    assert monitor.tick().pending == {action}
-    gate.set()
-    assert future.result(TIMEOUT) == outcome
-    wait_for(lambda: monitor.tick().stopped == {2: outcome}, "the outcome")
-    assert monitor.latest.pending == frozenset()
-
-
-def test_tensors_and_connections_and_inspections(monitor, workers, monkeypatch, tmp_path):
-    monkeypatch.setenv("MPSBAR_DATA_DIR", str(tmp_path))
-    # Of what torch brought along nothing is listed: on busy cores that alone takes too long.
-    worker = workers.start("import gc, torch\ngc.freeze()\nbig = torch.zeros(1 << 20)\n" + IDLE)
-
-    def find_groups():
-        return monitor.perform(FindTensors(worker.pid)).result(TIMEOUT).groups
-
-    # A count is cut short after a fifth of a second: on a busy machine it is asked for again.
-    assert wait_for(find_groups, "tensors")[0].size == 4 << 20
-    wait_for(lambda: worker.pid in monitor.tick().tensors, "the count")
-    refused = monitor.perform(Connect("/no/such/python")).result(TIMEOUT)
-    assert refused.state == "refused"
-    assert read_enabled() == []
-    monkeypatch.setattr("mpsbar.doctor_reader.find_pythons", lambda *_: [sys.executable])
-    doctor_report = monitor.perform(InspectPythons()).result(TIMEOUT)
-    assert doctor_report.pythons[0][0].torch.startswith("2.")
-
-
-def test_a_connected_environment_is_remembered(monitor, monkeypatch, tmp_path):
-    monkeypatch.setenv("MPSBAR_DATA_DIR", str(tmp_path))
-    environment = Environment("/v/bin/python", (3, 12), "/v", tmp_path, has_mpsbar=False)
-    monkeypatch.setattr("mpsbar.workers.enable.read_environment", lambda _: environment)
-    monkeypatch.setattr("mpsbar.workers.enable.read_answer", lambda *_: "1.0")
-    enabled = Connected("/v/bin/python", "enabled", prefix="/v")
-    assert monitor.perform(Connect("/v/bin/python")).result(TIMEOUT) == enabled
-    assert read_enabled() == ["/v/bin/python"]
 
 
 def test_it_rests_while_the_computer_sleeps(monitor, computer):
@@ -503,14 +392,6 @@ def test_an_end_that_someone_waits_for_is_an_alert_and_any_connected_end_an_even
     assert (alert.kind, alert.pid) == ("ended", 2)
 
 
-def frees(snapshot):
-    return [
-        (event.what.pid, event.what.state, event.what.asked_here)
-        for event in snapshot.events
-        if isinstance(event.what, Freed)
-    ]
-
-
 @pytest.mark.usefixtures("patient")
 def test_a_free_by_another_program_is_an_event_once(monitor, workers):
     pid = workers.start(IDLE).pid
@@ -541,22 +422,6 @@ def test_a_free_before_the_monitor_is_no_event_and_one_before_the_first_reading_
     free_worker(earlier)
     assert frees(monitor.tick())[1:] == [(earlier, "done", False)]
     monitor.close()
-
-
-def test_an_outcome_has_the_name_that_was_shown_when_it_was_asked_for(
-    monitor, computer, monkeypatch
-):
-    """A worker that does not answer sends none, and one that has ended is on no snapshot."""
-
-    def end(pid, *_):
-        del computer.pids[pid]
-        monitor.tick()
-        return Freed(pid, str(pid), "gone")
-
-    monkeypatch.setattr("mpsbar.action_runner.free_worker", end)
-    assert monitor.tick().names == {2: "train2.py"}
-    assert monitor.perform(Free(2)).result(TIMEOUT).name == "train2.py"
-    assert monitor.latest.names == {}
 
 
 @pytest.mark.usefixtures("patient")
@@ -647,41 +512,6 @@ def test_a_count_of_tensors_lasts_longer_than_a_minute_for_who_reads_it(monitor,
     assert monitor.tick().tensors == {}
 
 
-def test_stop_never_waits_behind_workers_that_hang(monitor, monkeypatch):
-    gate = threading.Event()
-    monkeypatch.setattr("mpsbar.action_runner.free_worker", lambda *_: gate.wait(TIMEOUT))
-    stopped = Stopped(9, "x", "asked")
-    monkeypatch.setattr("mpsbar.action_runner.stop", lambda *_: stopped)
-    hung = [monitor.perform(Free(pid)) for pid in range(10, 20)]
-    assert monitor.perform(Stop(9, 1.0, "x")).result(TIMEOUT) == stopped
-    assert not any(future.done() for future in hung)
-    gate.set()
-
-
-def test_a_probe_is_cancelled_and_ends_with_the_monitor(monitor, monkeypatch):
-    ended = []
-
-    class Endless:
-        def __init__(self, pythons):
-            self.over = threading.Event()
-
-        def cancel(self):
-            self.over.set()
-
-        def run(self, on_progress):
-            on_progress(Progress(1, 4))
-            ended.append(self.over.wait(TIMEOUT))
-            return Probe("/p", "cancelled")
-
-    monkeypatch.setattr("mpsbar.dtypes.runner.ProbeRunner", Endless)
-    for end in (monitor.cancel_probe, monitor.close):
-        future = monitor.perform(ProbeDtypes())
-        wait_for(lambda: monitor.tick().probing == Progress(1, 4), "progress")
-        end()
-        assert future.result(TIMEOUT).ended == "cancelled"
-    assert ended == [True, True]
-
-
 def test_over_its_own_budget_it_ticks_less_often_and_says_so(workers, caplog, monkeypatch):
     monkeypatch.setattr("mpsbar.core.own_budget.PERIOD", 0.05)
     monkeypatch.setattr("mpsbar.core.own_budget.CPU_SHARE", 1e-9)
@@ -693,199 +523,3 @@ def test_over_its_own_budget_it_ticks_less_often_and_says_so(workers, caplog, mo
     finally:
         monitor.close()
     assert "refreshes 2 times less often" in caplog.text
-
-
-def test_a_click_means_the_process_that_was_seen(workers):
-    """A pid may be used again: by the start of its process it is another."""
-    worker = workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
-    monitor = Monitor()
-    try:
-        started = this_computer().read_start(worker.pid)
-        pid, other = worker.pid, started - 100
-        for action in (
-            Free(pid, None, other), FindTensors(pid, started + 7), Limit(pid, 1 << 30, other),
-            FreeWhenPossible(pid, other),
-        ):  # fmt: skip
-            assert monitor.perform(action).result(TIMEOUT).state == "gone", action
-        stats = worker.ask("stats")
-        assert (stats["last_free"], stats["kept_free"]) == (None, None)
-        assert monitor.perform(Free(worker.pid, None, started)).result(TIMEOUT).state == "done"
-    finally:
-        monitor.close()
-
-
-@pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
-def test_a_free_that_waits_is_ended_only_in_the_process_that_was_seen(workers):
-    worker = workers.start_mps(
-        "import torch, threading, ctypes\na = torch.ones(4, device='mps')\n"
-        "work = lambda: ctypes.CDLL(None).sleep(3600)\n"  # for all the agent knows it computes
-        "threading.Thread(target=work, daemon=True).start()\n"
-        + ATTACH  # a Free before there is that thread would be done at once
-        + "import queue; queue.Queue().get()\n"
-    )  # fmt: skip
-    started, monitor = this_computer().read_start(worker.pid), Monitor()
-
-    def perform(action):
-        return monitor.perform(action).result(TIMEOUT).state
-
-    # The agent is there before the thread computes: until then a Free would not have to wait.
-    wait_for(lambda: worker.ask("free", seconds=0.2)["state"] == "busy", "a thread that computes")
-    try:
-        assert perform(FreeWhenPossible(worker.pid, started)) == "waiting"
-        assert perform(CancelFree(worker.pid, started - 100)) == "gone"
-        assert worker.ask("stats")["kept_free"] is not None
-        assert perform(CancelFree(worker.pid, started)) == "cancelled"
-        assert worker.ask("stats")["kept_free"] is None
-    finally:
-        monitor.close()
-
-
-CACHED = (
-    "import mlx.core as mx\nmx.set_cache_limit(1 << 30)\na = mx.ones((32 << 20,))\nmx.eval(a)\ndel a\n"
-    + ATTACH
-    + "import queue; print('attached', flush=True); queue.Queue().get()\n"
-)
-
-
-def start_cached(workers):
-    """A worker whose main stands in its wait: on its way there, a first Free may find it busy."""
-    worker = workers.start(CACHED)
-    worker.wait_line("attached")
-    worker.wait_asleep()
-    return worker
-
-
-@pytest.mark.usefixtures("patient")
-def test_a_cache_above_the_chosen_size_is_freed_by_itself_and_noted_with_its_cause(
-    monitor, workers, monkeypatch
-):
-    need_module("mlx")
-    monkeypatch.setattr(auto_free, "PAUSE_SECONDS", 0.2)
-    worker = start_cached(workers)
-    monitor.tick()  # a single reading frees nothing
-    assert monitor.latest.workers[0].cached >= 128 << 20
-    monitor.apply(Settings(interval=0.05, keep_cache_below="100MB"))
-    monitor.start()
-    wait_for(lambda: monitor.latest.workers[0].cached == 0, "an automatic free")
-    wait_for(lambda: monitor.latest.events, "its event")
-    [event] = monitor.latest.events
-    assert (event.what.state, event.what.cause) == ("done", "keep_below")
-    assert event.what.freed >= 128 << 20
-    assert monitor.latest.freed[worker.pid] == event.what
-    assert monitor.latest.workers[0].last_free.number == 1
-
-
-def test_of_two_monitors_one_frees_and_both_follow_a_choice(
-    monitor, computer, workers, monkeypatch
-):
-    need_module("mlx")
-    monkeypatch.setattr(auto_free, "PAUSE_SECONDS", 0.2)
-    worker = start_cached(workers)
-    computer.pids[worker.pid], computer.libraries[worker.pid] = "x", TORCH
-    other = Monitor(computer, interval=0.01, may_free=True)
-    try:
-        monitor.start()
-        wait_for(lambda: monitor.ticks > 2, "the first to be the one that frees")
-        other.start()
-        wait_for(lambda: [w for w in other.latest.workers if w.started], "the worker")
-        started = other.latest.workers[0].started
-        rule = AutoFreeRule(keep_cache_below=100 << 20)
-        other.set_auto_free(SetAutoFree(worker.pid, started, rule))
-        wait_for(lambda: other.latest.workers[0].cached == 0, "an automatic free")
-        wait_for(lambda: monitor.latest.events, "its event")
-        [event] = monitor.latest.events
-        assert event.what.cause == "keep_below"  # the other only saw that it happened
-        assert monitor.latest.auto_free[worker.pid].rule == rule
-        assert other.latest.auto_free[worker.pid].rule == rule
-        assert other.latest.workers[0].last_free.number == 1
-        monitor.set_auto_free(SetAutoFree(worker.pid, started, AutoFreeRule()))
-        wait_for(lambda: other.latest.auto_free == {}, "the choice to be taken back")
-    finally:
-        other.close()
-
-
-def test_a_choice_for_a_process_whose_start_is_not_known_is_not_kept_in_the_file(monitor, workers):
-    worker = workers.start(IDLE)
-    monitor.start()
-    wait_for(lambda: monitor.latest.workers, "the worker")
-    rule = AutoFreeRule(keep_cache_below=100 << 20)
-    monitor.set_auto_free(SetAutoFree(worker.pid, None, rule))
-    SharedAutoFree().write(SetAutoFree(2, 2.0, rule))  # another monitor's
-    wait_for(lambda: (2, 2.0) in monitor._auto_freer._auto_free._rules, "both")
-    seen = monitor.ticks
-    wait_for(lambda: monitor.ticks > seen + 2, "a reading with both")
-    assert monitor.latest.auto_free[worker.pid].rule == rule
-    assert SharedAutoFree().read() == {(2, 2.0): rule}
-
-
-def test_a_recording_does_not_keep_others_from_freeing(private, monkeypatch):
-    monkeypatch.setenv("MPSBAR_REPLAY", "m1-8gb")
-    monitor = Monitor(interval=0.01, may_free=True)
-    try:
-        monitor.start()
-        wait_for(lambda: monitor.ticks > 2, "some ticks")
-        assert not paths.lock_file("auto-free").exists()
-    finally:
-        monitor.close()
-
-
-@pytest.mark.usefixtures("patient")
-def test_who_only_looks_frees_nothing_by_itself(workers, monkeypatch):
-    """`mpsbar export`, `status --watch`: the menu bar app or top may run beside it."""
-    need_module("mlx")
-    monkeypatch.setattr(auto_free, "PAUSE_SECONDS", 0.2)
-    monkeypatch.setenv("MPSBAR_KEEP_CACHE_BELOW", "100MB")
-    monkeypatch.setenv("MPSBAR_INTERVAL", "1")
-    start_cached(workers)
-    monitor = make_recorder()
-    monitor.interval = 0.05
-    try:
-        monitor.start()
-        wait_for(lambda: monitor.ticks > 30, "30 ticks")  # at least 1.5 s
-        assert monitor.latest.workers[0].cached >= 128 << 20
-        assert monitor.latest.events == ()
-    finally:
-        monitor.close()
-
-
-def test_what_an_automatic_free_raises_is_logged_once(monitor, caplog, monkeypatch):
-    def fail(*_):
-        raise RuntimeError("planted")
-
-    monkeypatch.setattr("mpsbar.action_runner.free_worker", fail)
-    free = Free(2, cause="keep_below")
-    monkeypatch.setattr(monitor._auto_freer, "consider", lambda _: ([free], []))
-    monitor.start()
-    wait_for(lambda: "RuntimeError: planted" in caplog.text, "the line")
-    ticks = monitor.ticks
-    wait_for(lambda: monitor.ticks > ticks + 5, "more of them")
-    lines = [line for line in caplog.messages if "RuntimeError: planted" in line]
-    assert lines == ["an automatic free failed: RuntimeError: planted"]
-
-
-def test_an_automatic_free_that_finds_the_process_busy_is_no_event(monitor, workers, monkeypatch):
-    outcomes = [Freed(7, "7", "busy"), Freed(7, "7", "done", 5)]
-    monkeypatch.setattr("mpsbar.action_runner.free_worker", lambda *_: outcomes.pop(0))
-    for _ in range(2):
-        monitor.perform(Free(7, cause="idle")).result()
-        monitor.tick()
-    assert [(e.what.state, e.what.cause) for e in monitor.latest.events] == [("done", "idle")]
-
-
-@pytest.mark.usefixtures("patient")
-@pytest.mark.skipif(NO_MPS is not None, reason=str(NO_MPS))
-def test_a_limit_is_an_outcome_an_event_and_a_number_of_its_worker(monitor, workers):
-    worker = workers.start_mps(
-        'import torch, mpsbar, queue; t = torch.ones(8, device="mps"); mpsbar.attach()\nprint("attached")\nqueue.Queue().get()'
-    )
-    worker.wait_line("attached")
-    worker.wait_asleep()  # a limit waits five seconds for a main that does not wait yet
-    monitor.tick()
-    outcome = monitor.perform(Limit(worker.pid, 1 << 30)).result()
-    snapshot = monitor.tick()
-    assert (outcome.state, outcome.limit) == ("done", 1 << 30)
-    assert snapshot.limited == {worker.pid: outcome}
-    assert [event.what for event in snapshot.events] == [outcome]
-    assert snapshot.workers[0].limit == 1 << 30
-    assert "1.0 GB" in render_status(snapshot).split("LIMIT")[1]
-    assert isinstance(outcome, Limited)

@@ -1,11 +1,13 @@
 """The test suite's own machinery: groups of tests, and hosts that are forked."""
 
 import os
+import signal
+import subprocess
 import sys
 
 import pytest
 from fork_server import ForkedProcess, can_serve, run_python, start_python
-from worker_kit import TIMEOUT, need_module
+from worker_kit import ROOT, TIMEOUT, need_module
 
 
 @pytest.mark.xdist_group("checked here")
@@ -93,3 +95,28 @@ def test_what_a_fork_would_not_see_is_started_anew(tmp_path):
         assert not can_serve(command, env | {name: "1"})
     (tmp_path / "sitecustomize.py").touch()
     assert not can_serve(command, env | {"PYTHONPATH": str(tmp_path)})
+
+
+# Arguments with which it ends before it does anything.
+SHOW_INTERRUPT = """
+import runpy, subprocess, sys
+sys.argv[1:] = ["no such thing"]
+try:
+    runpy.run_module(f"{sys.argv[0]}.__main__", run_name="__main__")
+except BaseException as error:
+    print(repr(error), file=sys.stderr)
+code = "import signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+subprocess.run([sys.executable, "-c", code], check=True)
+"""
+
+
+@pytest.mark.parametrize("name", ["bench", "endings", "fuzz", "trust", "wild"])
+def test_what_runs_without_pytest_ends_its_children_by_ctrl_c_too(name, tmp_path):
+    """Started by nohup or with `&` a program ignores Ctrl-C, and its children inherit that."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.argv = [sys.argv[1]]\n" + SHOW_INTERRUPT, name],
+        env=os.environ | {"PYTHONPATH": f"{ROOT / 'tests'}:{ROOT}", "MPSBAR_TRUST_ALONE": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT,
+    )  # fmt: skip
+    assert done.stdout.splitlines()[-1:] == ["True"], done.stderr

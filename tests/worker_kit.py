@@ -38,6 +38,11 @@ UNPACED = (
     "import mpsbar.agent.pacing as p, mpsbar.agent.server as s; "
     "p.PAUSES_AT_ONCE_SECONDS = s.ROUNDS_AT_ONCE = s.WORK_AT_ONCE_SECONDS = 1e9; del p, s"
 )
+# For tests that ask as a click does: the agent would wait five seconds for a main thread that may come later.
+LONG_MOMENT = (
+    "import mpsbar.agent.free as f, mpsbar.agent.limit as l; "
+    "f.FreeJob.SECONDS = l.LimitJob.SECONDS = 25.0; del f, l\n"
+)
 # For hosts: `wait()` returns once SIGUSR1 has come, also if it came before main stood in its wait. One that
 # comes a moment before the lock's own wait begins is noticed only when that is over: hence its time-out.
 WAIT = """
@@ -256,12 +261,14 @@ class Workers:
         self.run_dir.mkdir(0o700)
         self.started: list[Worker] = []
 
-    def env(self, **extra: str) -> dict[str, str]:
+    def env(self, **extra: str | None) -> dict[str, str]:
+        """A variable that is None is taken away."""
         # ipykernel leaves threads out when it sees that pytest runs it: PYTEST_CURRENT_TEST.
         ours = ("MPSBAR_", "SOFTMPS", "PYTEST")
         usual = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
         places = {"MPSBAR_RUN_DIR": str(self.run_dir), "MPSBAR_DATA_DIR": str(self.folder / "data")}
-        return usual | places | {"PYTHONUNBUFFERED": "1"} | extra
+        whole = usual | places | {"PYTHONUNBUFFERED": "1"} | extra
+        return {name: value for name, value in whole.items() if value is not None}
 
     def start(
         self, code: str, *, python: str = sys.executable, fresh: bool = False, **extra: str

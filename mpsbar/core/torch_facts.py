@@ -87,7 +87,7 @@ class NativeOperations:
     """Since which torch an operation has a kernel of its own on MPS.
 
     The list is in resources/mps-operations.json: made from native_functions.yaml, which every wheel
-    of torch has, of the releases 2.2 to 2.15 for macOS. tests/core/test_native_operations.py says
+    of torch has, of the releases 2.2 to 2.15 for macOS. tests/system/test_native_operations.py says
     how.
     """
 

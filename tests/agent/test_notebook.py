@@ -156,6 +156,11 @@ def rows(polled):
     return {worker.pid: worker.name for worker in polled.poll(seconds=30)}
 
 
+def free_patiently(kernel):
+    """What became of it: a busy machine may stand still for longer than the five seconds it is tried for."""
+    return free_worker(kernel.pid, seconds=TIMEOUT, moment_seconds=60)
+
+
 # ---------------------------------------------------------------------- from outside
 @on_mps
 def test_an_idle_kernel_is_seen_and_freed_and_goes_on(kernels, polled):
@@ -164,7 +169,7 @@ def test_an_idle_kernel_is_seen_and_freed_and_goes_on(kernels, polled):
     (worker,) = polled.poll(seconds=30)
     assert (worker.pid, worker.name, worker.state) == (kernel.pid, "notebook kernel", "live")
     assert worker.held >= BIG
-    outcome = free_worker(kernel.pid)
+    outcome = free_patiently(kernel)
     assert (outcome.state, outcome.reason, outcome.error) == ("done", None, None)
     assert outcome.freed >= BIG
     assert kernel.run("print((y * 2).tolist())") == "[2.0, 2.0, 2.0]"
@@ -189,7 +194,7 @@ def test_a_kernel_busy_in_a_cell_is_freed_or_says_so_and_computes_right(kernels,
     assert {outcome.state for outcome in outcomes} <= {"done", "busy"}
     assert all(outcome.reason for outcome in outcomes if outcome.state == "busy")
     assert kernel.run("print(torch.ops.softmps.counters()['overlaps'])") == "0"
-    assert free_worker(kernel.pid).state == "done"
+    assert free_patiently(kernel).state == "done"
 
 
 @on_mps
@@ -209,7 +214,7 @@ def test_a_kernel_asleep_in_a_cell_says_where_and_can_be_interrupted(kernels, wo
     kernel.manager.interrupt_kernel()
     assert kernel.finish(cell) == "KeyboardInterrupt"
     kernel.run(f"x = {TENSOR}; del x")
-    assert free_worker(kernel.pid).freed >= BIG
+    assert free_patiently(kernel).freed >= BIG
 
 
 # ------------------------------------------------------------------------- the magic
@@ -293,7 +298,7 @@ def test_what_a_failed_cell_holds_comes_back_by_the_magic_only(kernels, polled, 
     kernel.run(MPS + f"def fail():\n    x = {TENSOR}\n    {failure}")
     assert kernel.run("fail()").endswith("Error")
     # From outside nothing is thrown away behind the user's back: it stays allocated.
-    outcome = free_worker(kernel.pid)
+    outcome = free_patiently(kernel)
     assert (outcome.state, outcome.freed < BIG) == ("done", True)
     assert polled.poll(seconds=30)[0].main_backend.allocated >= BIG
     assert freed(kernel.run("%mpsbar free")) == 600

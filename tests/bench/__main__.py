@@ -7,6 +7,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from signals_kit import restore_signals
+
 from bench import (
     attach,
     cold,
@@ -85,4 +87,5 @@ def print_environment() -> None:
 
 
 if __name__ == "__main__":
+    restore_signals()
     sys.exit(main(sys.argv[1:]))

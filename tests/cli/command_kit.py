@@ -1,4 +1,4 @@
-"""Run a command of mpsbar, also on a terminal of its own."""
+"""Run a command of mpsbar, connected only to the workers of the test, also on a terminal of its own."""
 
 import contextlib
 import os
@@ -6,14 +6,24 @@ import pty
 import subprocess
 import sys
 
-from worker_kit import ROOT
+from fleet_kit import PATIENT_MPSBAR
+from worker_kit import ROOT, TIMEOUT
 
 IDLE = "import time\nwhile True: time.sleep(0.05)\n"
+# With these a person names a Python: none is looked at but what a test names.
+NO_ACTIVE_PYTHON = {"VIRTUAL_ENV": None, "CONDA_PREFIX": None}
 
 
-def mpsbar(*arguments, env):
-    command = [sys.executable, "-m", "mpsbar", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, timeout=120)
+def run_command(workers, *arguments, patient=True, seconds=TIMEOUT, popen=None, **env):
+    """What became of `mpsbar …`. A variable of `env` that is None is taken away.
+
+    `patient`: it waits for workers and for the system as long as a busy machine may need.
+    """
+    command = PATIENT_MPSBAR if patient else [sys.executable, "-m", "mpsbar"]
+    return subprocess.run(
+        [*command, *arguments], env=workers.env(**env), timeout=seconds,
+        **{"capture_output": True, "text": True, "cwd": ROOT} | (popen or {}),
+    )  # fmt: skip
 
 
 def shown_on_a_terminal(workers, *arguments, until, also=b"", code=None, end=b"\x03", **extra):

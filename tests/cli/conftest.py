@@ -1,12 +1,10 @@
 """Run a command of mpsbar, connected only to the workers of the test."""
 
-import subprocess
-import sys
+from functools import partial
 
 import pytest
+from cli.command_kit import run_command
 from fake_torch import make_torch, working
-from fleet_kit import PATIENT_MPSBAR
-from worker_kit import ROOT, TIMEOUT
 
 
 @pytest.fixture
@@ -26,11 +24,4 @@ def probe_env(workers):
 
 @pytest.fixture
 def mpsbar(workers):
-    def run(*arguments, is_patient=True, **extra):
-        command = PATIENT_MPSBAR if is_patient else [sys.executable, "-m", "mpsbar"]
-        return subprocess.run(
-            [*command, *arguments],
-            env=workers.env(**extra), capture_output=True, text=True, cwd=ROOT, timeout=TIMEOUT,
-        )  # fmt: skip
-
-    return run
+    return partial(run_command, workers)

@@ -1,11 +1,9 @@
 """mpsbar config as a person types it."""
 
-import os
-import subprocess
-import sys
+from functools import partial
 
 import pytest
-from worker_kit import ROOT, TIMEOUT
+from cli.command_kit import run_command
 
 
 @pytest.fixture
@@ -15,15 +13,8 @@ def file(tmp_path):
 
 
 @pytest.fixture
-def mpsbar(file):
-    def run(*arguments, **extra):
-        env = {k: v for k, v in os.environ.items() if not k.startswith("MPSBAR_")}
-        return subprocess.run(
-            [sys.executable, "-m", "mpsbar", *arguments], env=env | {"MPSBAR_CONFIG_DIR": str(file.parent)} | extra,
-            capture_output=True, text=True, cwd=ROOT, timeout=TIMEOUT,
-        )  # fmt: skip
-
-    return run
+def mpsbar(workers, file):
+    return partial(run_command, workers, MPSBAR_CONFIG_DIR=str(file.parent))
 
 
 DEFAULTS = """\

@@ -7,10 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 
 import interpreters
 import psutil
 import pytest
+from cli.command_kit import NO_ACTIVE_PYTHON, run_command
 from fake_torch import make_torch, working
 from schema_kit import read_json
 from worker_kit import ATTACH, ROOT, TIMEOUT, need_module, wait_for
@@ -32,20 +34,12 @@ LONG = 3 * TIMEOUT
 @pytest.fixture
 def env(workers):
     """Nothing but what a test names: no active environment, no enabled one, no python3."""
-    left_out = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH")
-    usual = {k: v for k, v in workers.env().items() if k not in left_out}
-    return usual | {"MPSBAR_DATA_DIR": str(workers.folder / "data"), "PATH": str(workers.folder)}
+    return NO_ACTIVE_PYTHON | {"PYTHONPATH": None, "PATH": str(workers.folder)}
 
 
 @pytest.fixture
-def mpsbar(env):
-    def run(*arguments, **extra):
-        return subprocess.run(
-            [sys.executable, "-m", "mpsbar", "doctor", *arguments],
-            env=env | extra, capture_output=True, text=True, cwd=ROOT, timeout=LONG,
-        )  # fmt: skip
-
-    return run
+def doctor(workers, env):
+    return partial(run_command, workers, "doctor", seconds=LONG, **env)
 
 
 @pytest.fixture
@@ -64,9 +58,9 @@ def venv(workers):
     return make
 
 
-def test_a_named_python_that_is_well(mpsbar, venv):
+def test_a_named_python_that_is_well(doctor, venv):
     python = venv("good", working("2.14.0"))
-    done = mpsbar("--python", python)
+    done = doctor("--python", python)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert lines[2] == python
@@ -75,55 +69,55 @@ def test_a_named_python_that_is_well(mpsbar, venv):
 
 
 @pytest.mark.parametrize("delivery", ["script", "shown"])
-def test_alerts_that_may_not_be_visible_are_said(mpsbar, venv, workers, delivery):
+def test_alerts_that_may_not_be_visible_are_said(doctor, venv, workers, delivery):
     python = venv("good", working("2.14.0"))
     (workers.folder / "data").mkdir(exist_ok=True)
     write_delivery(DeliveryCheck(time.time(), delivery))
     words = say_delivery(delivery)
-    assert (words in mpsbar("--python", python).stdout) == (delivery == "script")
+    assert (words in doctor("--python", python).stdout) == (delivery == "script")
 
 
-def test_a_named_python_without_torch_is_exit_code_1(mpsbar, venv):
-    done = mpsbar("--python", venv("bare"))
+def test_a_named_python_without_torch_is_exit_code_1(doctor, venv):
+    done = doctor("--python", venv("bare"))
     assert done.returncode == 1
     assert "bare/bin/python: Python 3." in done.stdout
     assert ", no torch\n" in done.stdout
 
 
 @pytest.mark.parametrize("python", ["/nowhere/python", "", "python-of-nobody"])
-def test_a_named_python_that_is_none_is_exit_code_1(mpsbar, python):
-    done = mpsbar("--python", python, "--json")
+def test_a_named_python_that_is_none_is_exit_code_1(doctor, python):
+    done = doctor("--python", python, "--json")
     (report,) = read_json("doctor", done.stdout)["pythons"]
     assert (done.returncode, done.stderr) == (1, "")
     # "unsafe": where the checkout lies below a folder that everyone can write to
     assert report["ended"] in ("no_python", "not_python", "unsafe")
 
 
-def test_a_torch_that_crashes_is_exit_code_1_and_json_says_where(mpsbar, venv):
-    done = mpsbar("--python", venv("bad", "import os; os.abort()"), "--json")
+def test_a_torch_that_crashes_is_exit_code_1_and_json_says_where(doctor, venv):
+    done = doctor("--python", venv("bad", "import os; os.abort()"), "--json")
     (report,) = read_json("doctor", done.stdout)["pythons"]
     assert done.returncode == 1
     assert (report["ended"], report["stage"], report["signal"]) == ("crashed", "import", "SIGABRT")
 
 
-def test_wrong_arguments_are_exit_code_2(mpsbar):
-    done = mpsbar("--nope")
+def test_wrong_arguments_are_exit_code_2(doctor):
+    done = doctor("--nope")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
 
 
-def test_help(mpsbar):
-    assert "mpsbar doctor --python ~/venv/bin/python" in mpsbar("--help").stdout
+def test_help(doctor):
+    assert "mpsbar doctor --python ~/venv/bin/python" in doctor("--help").stdout
 
 
-def test_without_a_name_it_looks_at_all_it_can_know_of(mpsbar, venv, workers):
+def test_without_a_name_it_looks_at_all_it_can_know_of(doctor, venv, workers):
     need_module("torch")
     enabled, active, found = venv("enabled", working()), venv("active"), venv("found")
     (workers.folder / "data").mkdir()
     (workers.folder / "data" / "enabled.json").write_text(json.dumps({"pythons": [enabled]}))
     (workers.folder / "python3").symlink_to(found)
     worker = workers.start("import torch\n" + ATTACH + IDLE)
-    done = mpsbar("--json", VIRTUAL_ENV=os.path.dirname(os.path.dirname(active)))
+    done = doctor("--json", VIRTUAL_ENV=os.path.dirname(os.path.dirname(active)))
     report = read_json("doctor", done.stdout)
     pythons = {python["prefix"]: python["ended"] for python in report["pythons"]}
     ours = {str(workers.folder / name) for name in ("enabled", "active")}
@@ -134,9 +128,9 @@ def test_without_a_name_it_looks_at_all_it_can_know_of(mpsbar, venv, workers):
     assert [path.name for path in workers.run_dir.glob("*.sock")] == [f"{worker.pid}.sock"]
 
 
-def test_home_is_shown_short(mpsbar, venv, workers):
+def test_home_is_shown_short(doctor, venv, workers):
     python = venv("v", working("2.14.0"))
-    assert mpsbar("--python", python, HOME=str(workers.folder)).stdout.splitlines()[2] == (
+    assert doctor("--python", python, HOME=str(workers.folder)).stdout.splitlines()[2] == (
         "~/v/bin/python"
     )
 
@@ -167,11 +161,11 @@ def test_each_environment_once_by_its_own_path(venv, monkeypatch, workers):
     assert doctor_pythons.find_pythons(blind, read_enabled()) == [two, sys.executable]
 
 
-def test_more_than_eight_are_counted_not_looked_at(mpsbar, workers, tmp_path, light_torch):
+def test_more_than_eight_are_counted_not_looked_at(doctor, workers, tmp_path, light_torch):
     nobody = [str(tmp_path / str(number) / "python") for number in range(10)]
     (workers.folder / "data").mkdir()
     (workers.folder / "data" / "enabled.json").write_text(json.dumps({"pythons": nobody}))
-    report = read_json("doctor", mpsbar("--json", PYTHONPATH=light_torch).stdout)
+    report = read_json("doctor", doctor("--json", PYTHONPATH=light_torch).stdout)
     looked = [python["python"] for python in report["pythons"]]
     # Others may run torch on this machine, and theirs come first.
     assert len(looked) <= doctor_pythons.MAX_PYTHONS
@@ -185,7 +179,7 @@ def test_on_a_terminal_it_says_how_far_it_is_and_ctrl_c_ends_all(env, venv, work
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "mpsbar", "doctor", "--python", python],
-        env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=terminal, cwd=ROOT, text=True,
+        env=workers.env(**env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=terminal, cwd=ROOT, text=True,
     )  # fmt: skip
     os.close(terminal)
     wait_for(lambda: note.exists() and note.read_text(), "torch")
@@ -222,14 +216,18 @@ def test_ctrl_c_does_not_wait_for_what_hangs(monkeypatch):
     assert wait_for(lambda: stopped, "end of the look") == [True]
 
 
-def test_the_monitor_itself_imports_no_torch(env, venv):
+def test_the_monitor_itself_imports_no_torch(env, venv, workers):
     python = venv("v", working())
     code = (
         "import sys\nfrom mpsbar.cli.main import run\n"
         f"run(['doctor', '--json', '--python', {python!r}])\nprint('torch' in sys.modules)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, cwd=ROOT
+        [sys.executable, "-c", code],
+        env=workers.env(**env),
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
     )
     assert done.stdout.endswith("\nFalse\n"), done.stderr
 
@@ -244,9 +242,9 @@ def test_the_monitor_itself_imports_no_torch(env, venv):
         ),
     ],
 )
-def test_it_tells_what_the_app_saw_of_its_icon(mpsbar, venv, workers, monkeypatch, doubt, sentence):
+def test_it_tells_what_the_app_saw_of_its_icon(doctor, venv, workers, monkeypatch, doubt, sentence):
     monkeypatch.setenv("MPSBAR_DATA_DIR", str(workers.folder / "data"))
     write_icon(IconCheck(1_790_000_000.0, doubt, "details"))
     python = venv("v", working())
-    assert sentence in mpsbar("--python", python).stdout
-    assert json.loads(mpsbar("--json", "--python", python).stdout)["icon"]["doubt"] == doubt
+    assert sentence in doctor("--python", python).stdout
+    assert json.loads(doctor("--json", "--python", python).stdout)["icon"]["doubt"] == doubt

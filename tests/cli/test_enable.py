@@ -3,27 +3,19 @@
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import interpreters
 import pytest
-from worker_kit import ROOT, TIMEOUT
+from cli.command_kit import NO_ACTIVE_PYTHON, run_command
 
 from mpsbar import __version__
 
 
 @pytest.fixture
 def mpsbar(workers):
-    def run(*arguments, **extra):
-        env = workers.env(
-            MPSBAR_DATA_DIR=str(workers.folder / "data"), IPYTHONDIR=str(workers.folder / "ipython")
-        )
-        env = {k: v for k, v in env.items() if k not in ("VIRTUAL_ENV", "CONDA_PREFIX")} | extra
-        return subprocess.run(
-            [sys.executable, "-m", "mpsbar", *arguments],
-            env=env, capture_output=True, text=True, cwd=ROOT, timeout=TIMEOUT,
-        )  # fmt: skip
-
-    return run
+    places = {"IPYTHONDIR": str(workers.folder / "ipython")}
+    return partial(run_command, workers, **NO_ACTIVE_PYTHON, **places)
 
 
 @pytest.fixture

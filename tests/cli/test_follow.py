@@ -2,15 +2,15 @@
 
 import re
 import subprocess
-import sys
 
+from fleet_kit import PATIENT_MPSBAR
 from schema_kit import read_json
 from worker_kit import ATTACH, ROOT, TIMEOUT
 
 
 def test_one_process_is_followed_until_it_ends(workers, mpsbar):
     worker = workers.start(ATTACH + "import time\nwhile True: time.sleep(0.05)\n")
-    command = [sys.executable, "-m", "mpsbar", "status", str(worker.pid), "--watch", "0.1"]
+    command = [*PATIENT_MPSBAR, "status", str(worker.pid), "--watch", "0.1"]
     with subprocess.Popen(
         command, env=workers.env(), stdout=subprocess.PIPE, text=True, cwd=ROOT
     ) as process:

@@ -122,16 +122,20 @@ def test_a_frozen_worker_does_not_hold_the_others_up(mpsbar, workers):
     frozen.freeze()
 
     def read_states():
-        status = read_json("status", mpsbar("status", "--json", is_patient=False).stdout)
+        status = read_json("status", mpsbar("status", "--json", patient=False).stdout)
         return {worker["pid"]: worker["state"] for worker in status["workers"]}
 
     # On busy cores the other one may be late, too.
     wait_for(lambda: read_states() == {frozen.pid: "busy", live.pid: "live"}, "an answer")
-    done = mpsbar("free", str(frozen.pid), str(live.pid), "--timeout", "5", is_patient=False)
+
+    def free_both():
+        done = mpsbar("free", str(frozen.pid), str(live.pid), "--timeout", "5", patient=False)
+        assert done.returncode == 1
+        assert "no answer within 5.0 s" in done.stdout
+        return f"{live.pid} worker1.py: freed 0 B" in done.stdout
+
+    wait_for(free_both, "a Free of the other one")
     frozen.thaw()
-    assert done.returncode == 1
-    assert "no answer within 5.0 s" in done.stdout
-    assert f"{live.pid} worker1.py: freed 0 B" in done.stdout
 
 
 def test_only_the_process_that_started_then(mpsbar, workers):

@@ -8,6 +8,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from cli.command_kit import run_command
 from probe_kit import needs_mps
 from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT
@@ -212,21 +213,17 @@ def test_why_and_the_report_have_time_and_bytes_of_torchs_log(run, workers, fold
     )
     done = run('import torch\nfor _ in range(3): torch.fall("cumsum.out")\n')
     assert "1.2 s, 2.0 MB copied" in done.stderr
-    env = workers.env(PYTHONPATH=str(ROOT), HOME=str(folder.parent))
 
-    def mpsbar(*arguments):
-        command = [sys.executable, "-m", "mpsbar", *arguments]
-        done = subprocess.run(
-            command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=TIMEOUT
-        )
+    def read(*arguments):
+        done = run_command(workers, *arguments, PYTHONPATH=str(ROOT), HOME=str(folder.parent))
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     line = "aten::cumsum.out: 40 times, 1.2 s, 2.0 MB copied, first at ~/program/train.py:2"
-    assert line in mpsbar("why", "train.py")
-    ((one,),) = (record["fallbacks"] for record in json.loads(mpsbar("why", "--json")))
+    assert line in read("why", "train.py")
+    ((one,),) = (record["fallbacks"] for record in json.loads(read("why", "--json")))
     assert (one["count"], one["seconds"], one["copied"]) == (40, 1.2, 2 << 20)
-    page = Path(mpsbar("report", "-o", str(folder / "report.html")).strip()).read_text()
+    page = Path(read("report", "-o", str(folder / "report.html")).strip()).read_text()
     text = re.sub(r"<[^>]+>", " ", page)
     assert re.search(r"aten::cumsum.out\s+40 times\s+1.2 s\s+2.0 MB\s+~/program/train.py:2", text)
 

@@ -132,7 +132,7 @@ def end_log():
 
 # On a Mac the ticking thread ends with the process; here it may find AppKit gone.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_no_row_notice_and_line_of_the_log_has_one(mac, workers):
+def test_no_row_notice_and_line_of_the_log_has_one(mac, workers, calm_computer):
     """The menu bar, on the double of AppKit: its rows, its notices, its log and Copy Diagnostics."""
     from AppKit import NSPasteboard, NSPasteboardTypeString
 

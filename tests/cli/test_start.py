@@ -9,7 +9,6 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from cli.command_kit import mpsbar
 
 from mpsbar import __version__
 from mpsbar.cli import start
@@ -22,19 +21,19 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExc
 OPTIONS = build_parser([]).parse_args([])
 
 
-def test_off_the_mac_it_is_one_look(workers):
-    done = mpsbar(env=workers.env(MPSBAR_REPLAY="m1-8gb"))
+def test_off_the_mac_it_is_one_look(mpsbar):
+    done = mpsbar(MPSBAR_REPLAY="m1-8gb")
     assert (done.returncode, done.stderr) == (0, "")
     assert "finetune.py" in done.stdout
 
 
-def test_flags_of_the_menu_bar_are_for_the_menu_bar(workers):
-    done = mpsbar("--bar", "gpu", "status", env=workers.env())
+def test_flags_of_the_menu_bar_are_for_the_menu_bar(mpsbar):
+    done = mpsbar("--bar", "gpu", "status")
     assert done.returncode == 2
     assert done.stderr == (
         "mpsbar: --bar and --interval are for the menu bar, not for status (see mpsbar --help)\n"
     )
-    assert mpsbar("--bar", "blue", env=workers.env()).returncode == 2
+    assert mpsbar("--bar", "blue").returncode == 2
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_without_rumps_it_is_one_sentence(private, monkeypatch, workers):
         start.run_menubar(OPTIONS)
 
 
-def test_the_app_starts_with_the_flags_over_the_file(mac, private, workers):
+def test_the_app_starts_with_the_flags_over_the_file(mac, private, workers, calm_computer):
     (private / "config").mkdir()
     (private / "config/settings.toml").write_text('bar = "icon"\ninterval = 30\n')
 
@@ -104,7 +103,9 @@ def test_the_app_starts_with_the_flags_over_the_file(mac, private, workers):
     assert read_settings().settings.bar == "icon"  # what a flag says is for this time
 
 
-def test_a_broken_settings_file_is_kept_aside_and_named(mac, private, workers, capsys):
+def test_a_broken_settings_file_is_kept_aside_and_named(
+    mac, private, workers, calm_computer, capsys
+):
     (private / "config").mkdir()
     (private / "config/settings.toml").write_text("bar = [\n")
 
@@ -125,7 +126,7 @@ def test_a_broken_settings_file_is_kept_aside_and_named(mac, private, workers, c
 
 
 def test_the_app_records_and_says_once_that_the_history_was_damaged(
-    mac, private, workers, monkeypatch
+    mac, private, workers, calm_computer, monkeypatch
 ):
     from mpsbar.history import recorder
     from mpsbar.history.reader import read_start

@@ -27,7 +27,7 @@ def test_a_worker_and_the_kept_answer(workers):
     record = json.loads(cache(workers).read_text())
     # What another status bar has just read is taken.
     record |= {"time": time.time() + 0.0, "fields": record["fields"] | {"held": "kept"}}
-    for moment, expected in ((60.0, "20.0 MB\n"), (-3600.0, "20.0 MB\n")):
+    for moment, expected in ((3600.0, "20.0 MB\n"), (-3600.0, "20.0 MB\n")):
         cache(workers).write_text(json.dumps(record | {"time": time.time() + moment}))
         assert ask(workers, "--format", "{held}")[1] == expected
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import pytest
-from cli.command_kit import mpsbar
 from worker_kit import ROOT, wait_for
 
 from mpsbar.cli import demo, main, top
@@ -29,8 +28,8 @@ def on_a_terminal(code, env):
     return shown.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
-def test_without_a_terminal_it_is_one_look(workers):
-    done = mpsbar("top", env=workers.env(MPSBAR_REPLAY="m1-8gb"))
+def test_without_a_terminal_it_is_one_look(mpsbar):
+    done = mpsbar("top", MPSBAR_REPLAY="m1-8gb")
     assert done.returncode == 0
     assert done.stderr == "mpsbar: top needs a terminal. Showing status instead:\n"
     assert "finetune.py" in done.stdout
@@ -79,11 +78,11 @@ def test_the_command_is_that_of_the_tool_that_installed_it(
     assert f": {command}. " in startup.why_no_terminal("no_textual", tool, "/my python")
 
 
-def test_the_interval_is_checked_and_help_has_examples(workers):
-    wrong = mpsbar("top", "--interval", "never", env=workers.env())
+def test_the_interval_is_checked_and_help_has_examples(mpsbar):
+    wrong = mpsbar("top", "--interval", "never")
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "not a number of seconds between 0 and 3600: 'never'" in wrong.stderr
-    shown = mpsbar("top", "--help", env=workers.env()).stdout
+    shown = mpsbar("top", "--help").stdout
     assert "mpsbar top --interval 5" in shown
 
 

@@ -6,6 +6,7 @@ import sys
 import time
 from collections import Counter
 
+from signals_kit import restore_signals
 from worker_kit import Workers
 
 from endings.campaign import find_library, judge, run_seen, run_unseen, usable_ways
@@ -69,5 +70,6 @@ def main(seen: int, unseen: int) -> int:
 
 
 if __name__ == "__main__":
+    restore_signals()
     numbers = [int(text) for text in sys.argv[1:3]]
     sys.exit(main(*(numbers or [300, 50])))

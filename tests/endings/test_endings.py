@@ -7,7 +7,6 @@ import time
 from dataclasses import replace
 
 import pytest
-from schema_kit import read_json
 from worker_kit import ROOT, TIMEOUT, wait_for
 
 from endings.campaign import find_library, judge, run_seen, run_unseen
@@ -145,26 +144,6 @@ def run(workers, *arguments):
     )  # fmt: skip
 
 
-def test_mpsbar_why(workers, library):
-    nothing = run(workers, "why")
-    assert (nothing.returncode, nothing.stdout) == (1, "")
-    assert nothing.stderr.startswith("mpsbar knows of no run that ended in the last 7 days")
-    ways = {way.name: way for way in WAYS}
-    pids = run_unseen(workers, [ways["exception"], ways["sys.exit(3)"]], library)
-    by_name = {way.name: pid for pid, way in pids.items()}
-    shown = run(workers, "why", "exception")
-    assert shown.returncode == 0
-    assert shown.stdout.startswith("exception.py ended with ValueError: bad at exception.py:")
-    assert "  Certainty: known\n  Evidence: the exit record written by its agent" in shown.stdout
-    assert ", ran for " in shown.stdout
-    (record,) = read_json("why", run(workers, "why", str(by_name["sys.exit(3)"]), "--json").stdout)
-    assert (record["verdict"]["code"], record["verdict"]["sure"]) == ("exited", "known")
-    other = run(workers, "why", "nobody.py", "--json")
-    assert (other.returncode, json.loads(other.stdout)) == (1, [])
-    assert "matches 'nobody.py'" in run(workers, "why", "nobody.py").stderr
-    assert run(workers, "why", "-n", "0").returncode == 2
-
-
 def test_mpsbar_run_summary(workers):
     (workers.folder / "raise.py").write_text(
         "import mpsbar; mpsbar.attach()\nraise RuntimeError('[malloc] Unable to allocate 4096 bytes.')\n"
@@ -186,40 +165,6 @@ def test_mpsbar_run_summary(workers):
         127,
         "mpsbar run: no-such-command: command not found\n",
     )
-
-
-def test_why_knows_what_the_summary_knew(workers):
-    """The exit code is the parent's to know; of a killed command nobody else left anything."""
-    (workers.folder / "three.py").write_text(
-        "import mpsbar, sys; assert mpsbar.attach()\nsys.exit(3)\n"
-    )
-    done = run(workers, "run", "--summary", sys.executable, "three.py")
-    assert "three.py ended with exit code 3" in done.stderr
-    shown = run(workers, "why", "three.py").stdout
-    assert shown.startswith("three.py ended with exit code 3.\n")
-    assert ", ran for " in shown
-    (workers.folder / "killed.py").write_text(
-        "import mpsbar, time; assert mpsbar.attach()\nwhile True: time.sleep(0.1)\n"
-    )
-    (workers.folder / "parent.py").write_text(
-        "import os, sys\n"
-        "from mpsbar.cli import run_summary\n"
-        "note = run_summary.Collector._note\n"
-        "def note_and_kill(self, snapshot):\n"
-        "    note(self, snapshot)\n"
-        "    if self._root in self.usage.exit_record_pids: os.kill(self._root, 9)\n"
-        "run_summary.Collector._note = note_and_kill\n"
-        "run_summary.run([sys.executable, 'killed.py'], dict(os.environ), None)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "parent.py"], env=workers.env(PYTHONPATH=str(ROOT)), cwd=workers.folder,
-        capture_output=True, text=True, timeout=TIMEOUT,
-    )  # fmt: skip
-    assert done.returncode == -9
-    sentence = done.stderr.partition("mpsbar: ")[2].splitlines()[0]
-    assert sentence.startswith("killed.py was killed")
-    (record,) = read_json("why", run(workers, "why", "killed.py", "--json").stdout)
-    assert (record["sentence"], record["verdict"]["values"]["signal"]) == (sentence, 9)
 
 
 def test_an_end_in_json_and_in_the_table_of_events(workers):

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from signals_kit import restore_signals
+
 HERE = Path(__file__).parent
 _RUN = """
 import sys, atheris
@@ -49,4 +51,5 @@ def main(runs: int = 100_000, *names: str) -> int:
 
 
 if __name__ == "__main__":
+    restore_signals()
     sys.exit(main(*map(int, sys.argv[1:2]), *sys.argv[2:]))

@@ -9,7 +9,13 @@ from mpsbar.agent.secrets import shorten_command
 from mpsbar.core.naming import name_process
 from mpsbar.system.linux import LinuxComputer
 from mpsbar.system.macos import MacComputer
-from mpsbar.system.platform import Computer, framework_of, parse_command
+from mpsbar.system.platform import (
+    Computer,
+    NoExitWatch,
+    framework_of,
+    parse_command,
+    parse_wait_status,
+)
 from mpsbar.system.replay import RecordedComputer
 
 
@@ -75,3 +81,14 @@ def test_arguments_that_setproctitle_has_joined(joined, name, command):
 )
 def test_other_arguments_are_left_as_they_are(arguments):
     assert parse_command([each.encode() for each in arguments]) == tuple(arguments)
+
+
+def test_a_platform_without_a_watch():
+    watch = NoExitWatch()
+    assert not watch.add(1, 1.0)
+    assert (watch.poll(), watch.is_running(1, 1.0)) == ([], False)
+    watch.close()
+
+
+def test_a_status_that_is_no_end():
+    assert parse_wait_status(0xFFFF) is None

@@ -8,9 +8,11 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import psutil
 import pytest
+from cli.command_kit import NO_ACTIVE_PYTHON, run_command
 from worker_kit import ROOT, TIMEOUT, wait_for
 
 from mpsbar.core.snapshot import Snapshot, Worker
@@ -141,15 +143,7 @@ def test_the_probe_goes_on_to_the_next_and_tells_of_the_first(trap, tmp_path):
 
 @pytest.fixture
 def mpsbar(workers):
-    def run(*arguments):
-        left_out = ("VIRTUAL_ENV", "CONDA_PREFIX")
-        env = {k: v for k, v in workers.env().items() if k not in left_out}
-        return subprocess.run(
-            [sys.executable, "-m", "mpsbar", *arguments],
-            env=env, capture_output=True, text=True, cwd=ROOT, timeout=TIMEOUT,
-        )  # fmt: skip
-
-    return run
+    return partial(run_command, workers, **NO_ACTIVE_PYTHON)
 
 
 @needs_root

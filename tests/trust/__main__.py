@@ -5,6 +5,8 @@ import os
 import shutil
 import sys
 
+from signals_kit import restore_signals
+
 _ALONE = "MPSBAR_TRUST_ALONE"
 # The shell is the first process there, and takes leave of those whose parents have ended.
 _ISOLATE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", '"$@"; exit $?', "sh"]  # fmt: skip
@@ -25,4 +27,5 @@ def isolate() -> None:
 
 
 if __name__ == "__main__":
+    restore_signals()
     sys.exit(main())

@@ -3,6 +3,8 @@
 import os
 import sys
 
+from signals_kit import restore_signals
+
 from wild.runner import HEAD, PROGRAMS, run_program
 
 # Modules that programs import.
@@ -22,4 +24,5 @@ def main(python: str, wanted: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    restore_signals()
     sys.exit(main(os.path.abspath(sys.argv[1]), sys.argv[2:]))

@@ -1,14 +1,17 @@
 """mpsbar doctor --self-test: on Linux what can be, on the double of a Mac the rest."""
 
 import json
+import os
 import sys
 from types import SimpleNamespace
 
 import pytest
 from doctor.self_test_kit import doctor
 
+from mpsbar import __version__
 from mpsbar.core.gpu import Gpu
 from mpsbar.core.machine import Machine, Problem
+from mpsbar.core.snapshot import Worker
 from mpsbar.doctor.self_test import checks as self_checks
 from mpsbar.doctor.self_test import mac_checks
 from mpsbar.doctor.self_test.text import FOR_PEOPLE
@@ -46,6 +49,26 @@ def test_every_check_has_a_title(monkeypatch):
     keys = {check.key for check in self_checks.check_all() if check.state != "manual"}
     assert len(keys) == 16
     assert not [key for key in keys if _title(key) == key]
+
+
+class FakePoll:
+    """The agent of this process answers whenever it is asked."""
+
+    def poll(self):
+        return (Worker(os.getpid(), "mpsbar", "live", 0.0),)
+
+    def close(self):
+        pass
+
+
+def test_an_agent_is_asked_after_its_time_is_over_too(monkeypatch):
+    """On a busy machine that time can pass before it is asked at all."""
+    monkeypatch.delenv("MPSBAR_DISABLE", raising=False)
+    monkeypatch.setenv("MPSBAR_LAST_WORDS", "0")  # the check sets it
+    monkeypatch.setattr(self_checks.mpsbar, "attach", lambda: True)
+    monkeypatch.setattr(self_checks, "WorkerPoll", FakePoll)
+    monkeypatch.setattr(self_checks, "_ANSWER_SECONDS", -1.0)
+    assert self_checks._check_agent() == f"agent {__version__}"
 
 
 class VirtualMac:

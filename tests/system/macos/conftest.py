@@ -1,13 +1,15 @@
-"""A fake Mac, built once; whatever a test does, it must have made no mistake as its caller."""
+"""A fake Mac, and a computer that reads it by a clock of the test."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
-from system.fakemac.double import FakeMac, build
+from system.fakemac import fixtures
+from system.fakemac.double import FakeMac
 
 from mpsbar.system import read_timeouts
-from mpsbar.system.macos import MacComputer, processes, sysctl
+from mpsbar.system.macos import MacComputer
+
+library, careless_mac, mac = fixtures.library, fixtures.careless_mac, fixtures.mac
 
 
 class Clock:
@@ -22,29 +24,6 @@ class Clock:
 def _background_values_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """A scan waits a tenth of a second, a test on a busy machine longer."""
     monkeypatch.setattr(read_timeouts, "BACKGROUND_SECONDS", 60.0)
-
-
-@pytest.fixture(scope="session")
-def library(build_once: Callable[..., tuple[Path, str]]) -> Path:
-    _, built = build_once("fakemac", lambda folder: str(build(folder) or ""))
-    if not built:
-        pytest.skip("no C compiler to build the fake Mac with")
-    return Path(built)
-
-
-@pytest.fixture
-def careless_mac(library: Path, monkeypatch: pytest.MonkeyPatch) -> FakeMac:
-    """For tests that make mistakes."""
-    mac = FakeMac(library)
-    for module in (processes, sysctl):
-        monkeypatch.setattr(module, "psutil", mac.psutil)
-    return mac
-
-
-@pytest.fixture
-def mac(careless_mac: FakeMac) -> Iterator[FakeMac]:
-    yield careless_mac
-    assert careless_mac.faults == ""
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ def test_a_python_without_torch_is_one_sentence(mac):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_for_real(mac, workers, monkeypatch):
+def test_for_real(mac, workers, calm_computer, monkeypatch):
     """A real probe of this Python on the CPU, from a click to the table and the kept result."""
     from fork_server import fork_children
 

@@ -4,9 +4,12 @@ import os
 import subprocess
 import sys
 
+from system.fakemac import fixtures
 from worker_kit import ROOT
 
 from mpsbar.language.macos import read_preferred_languages
+
+library, careless_mac, mac = fixtures.library, fixtures.careless_mac, fixtures.mac
 
 
 def test_the_languages_are_read_in_order_and_released(mac):
