@@ -19,7 +19,7 @@ from mpsbar import __version__
 from mpsbar.core.host_readings import HostReading, RemoteStatus
 from mpsbar.core.settings import Theme
 from mpsbar.core.snapshot import Worker
-from mpsbar.history.reader import Run, TimeSeries
+from mpsbar.history.period import Run, TimeSeries
 from mpsbar.monitor import Monitor
 from mpsbar.system.replay import RecordedComputer, read_recording
 from mpsbar.ui.menu import build_menu
@@ -138,7 +138,7 @@ async def shoot_hosts(theme: Theme, size: tuple[int, int]) -> str:
 
 def build_report(appearance: str) -> str:
     """The page of the recorded Mac after an hour in which memory moved as in a training."""
-    from mpsbar.history.reader import Period, RecordedEvent
+    from mpsbar.history.period import Period, RecordedEvent
     from mpsbar.history.report.page import Report, render_report
     from mpsbar.system.paths import resource
 

@@ -13,7 +13,7 @@ from mpsbar.core.verdicts import EndVerdict
 from mpsbar.doctor.diagnostics import render_diagnostics
 from mpsbar.dtypes.deep_results import DeepCell, DeepProbe
 from mpsbar.dtypes.summary import render_brief
-from mpsbar.history.reader import Period, RecordedEvent, Run, TimeSeries
+from mpsbar.history.period import Period, RecordedEvent, Run, TimeSeries
 from mpsbar.history.report.page import Report, render_report
 from mpsbar.system.paths import resource
 

@@ -171,6 +171,19 @@ def test_planted_violations_are_caught(tmp_path, file, source, problem):
     assert problem in found[0]
 
 
+def test_what_is_pure_imports_no_module_that_is_not(tmp_path):
+    package = tmp_path / "mpsbar"
+    (package / "history" / "report").mkdir(parents=True)
+    (package / "history" / "reader.py").write_text("import sqlite3")
+    (package / "history" / "period.py").write_text('"""Values. Pure."""')
+    page = package / "history" / "report" / "page.py"
+    page.write_text('"""A page. Pure."""\nfrom mpsbar.history.period import Period')
+    assert find_violations(package) == []
+    page.write_text('"""A page. Pure."""\nfrom mpsbar.history.reader import Period')
+    [problem] = find_violations(package)
+    assert "is pure and may not import mpsbar.history.reader.Period" in problem
+
+
 @pytest.mark.parametrize(
     ("file", "source"),
     [

@@ -13,7 +13,8 @@ from mpsbar.doctor.rules import DoctorReport
 from mpsbar.dtypes.deep_files import find_deep_result
 from mpsbar.dtypes.results import find_result
 from mpsbar.dtypes.summary import render_brief
-from mpsbar.history.reader import Period, find_problem, read_period, read_start
+from mpsbar.history.period import Period
+from mpsbar.history.reader import find_problem, read_period, read_start
 from mpsbar.history.report.hosts_page import Ends, render_hosts_report
 from mpsbar.history.report.page import Report, render_report
 from mpsbar.history.retention import KEEP, KEEP_FULL

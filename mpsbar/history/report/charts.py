@@ -5,7 +5,7 @@ from datetime import tzinfo
 
 from mpsbar.core.counters import COUNTERS
 from mpsbar.core.naming import printable
-from mpsbar.history.reader import Period, RecordedEvent, Run
+from mpsbar.history.period import Period, RecordedEvent, Run
 from mpsbar.history.report.events import build_events, say_event
 from mpsbar.history.report.html import Markup, join, tag, void
 from mpsbar.history.report.svg import Chart, Line, Mark, draw_chart

@@ -4,7 +4,7 @@ from datetime import tzinfo
 
 from mpsbar.core.events import Alert
 from mpsbar.core.findings import Reason
-from mpsbar.history.reader import Period, RecordedEvent
+from mpsbar.history.period import Period, RecordedEvent
 from mpsbar.history.report.html import Markup, build_table, join, tag
 from mpsbar.history.report.svg import say_time
 from mpsbar.language import _

@@ -13,7 +13,7 @@ from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.torch_facts import NativeOperations
 from mpsbar.dtypes.deep_results import DeepProbe
 from mpsbar.dtypes.verdicts import count_failures
-from mpsbar.history.reader import Period
+from mpsbar.history.period import Period
 from mpsbar.history.report.charts import build_charts
 from mpsbar.history.report.dtypes import build_dtypes
 from mpsbar.history.report.html import Markup, build_table, tag, text, void

@@ -6,7 +6,7 @@ from datetime import tzinfo
 from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import Fallbacks
 from mpsbar.core.torch_facts import NativeOperations
-from mpsbar.history.reader import Period, Run
+from mpsbar.history.period import Period, Run
 from mpsbar.history.report.html import Markup, build_table, join, tag
 from mpsbar.history.report.svg import say_time
 from mpsbar.language import _

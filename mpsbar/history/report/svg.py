@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Literal
 
-from mpsbar.history.reader import SeriesColumn, TimeSeries
+from mpsbar.history.period import SeriesColumn, TimeSeries
 from mpsbar.history.report.html import Markup, join, scrolling, tag, text, void
 from mpsbar.language import _
 from mpsbar.ui.text import wording

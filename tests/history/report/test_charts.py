@@ -2,7 +2,7 @@
 
 from history_kit import GB, NOW
 
-from mpsbar.history.reader import Period, Run, TimeSeries
+from mpsbar.history.period import Period, Run, TimeSeries
 from mpsbar.history.report.charts import build_charts
 
 

@@ -6,7 +6,7 @@ import re
 import pytest
 from history_kit import GB, HOSTILE, MB, NOW
 
-from mpsbar.history.reader import TimeSeries
+from mpsbar.history.period import TimeSeries
 from mpsbar.history.report.svg import Chart, Line, draw_chart, find_top, find_top_speed
 
 
