@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import is_dataclass
-from functools import cache
+from functools import cache, lru_cache, partial
 from types import NoneType
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -34,6 +34,7 @@ _MAX_REASONS = 3
 _MAX_TEXTS = 20
 _MAX_FRAMEWORKS, _MAX_FRAMEWORK_NAME = 5, 20
 _Values = TypeVar("_Values")
+_Parser = Callable[[Any], Any]
 
 
 class UnusableAnswerError(ValueError):
@@ -75,53 +76,55 @@ def _parse_fields(kind: type[_Values], value: Any, **required: Any) -> _Values:
     here. A field that is missing, empty or of another type gets its value from `required`, else its
     default."""
     sent, known = parse_object(value), {}
-    for name, wanted in _read_types(cast("Any", kind)).items():
-        if (given := sent.get(name)) is None:
-            continue
-        parse = _FIELD_PARSERS.get(name)
-        parsed = _parse_typed(wanted, given) if parse is None else parse(given)
-        if parsed is not None:
+    for name, parse in _field_parsers(cast("Any", kind)).items():
+        if (given := sent.get(name)) is not None and (parsed := parse(given)) is not None:
             known[name] = parsed
     missing = {name: usual for name, usual in required.items() if not known.get(name)}
     return kind(**known | missing)
 
 
-@cache  # it takes as long as the rest
-def _read_types(kind: type[Any]) -> dict[str, Any]:
-    return get_type_hints(kind)
+@cache
+def _field_parsers(kind: type[Any]) -> dict[str, _Parser]:
+    types = get_type_hints(kind)
+    return {name: _FIELD_PARSERS.get(name) or _build_parser(types[name]) for name in types}
 
 
-def _parse_typed(wanted: Any, value: Any) -> Any:
-    """Returns None if the value is not of this type, or larger than any of our values."""
+def _build_parser(wanted: Any) -> _Parser:
+    """Builds a function that returns None for what is not of this type, or larger than any of our
+    values."""
     arguments = get_args(wanted)
     if NoneType in arguments:
-        return _parse_typed(next(kind for kind in arguments if kind is not NoneType), value)
+        return _build_parser(next(kind for kind in arguments if kind is not NoneType))
     if get_origin(wanted) is Literal:
-        return value if value in arguments else None
+        return lambda value: value if value in arguments else None
     if get_origin(wanted) is tuple:
-        return _parse_tuple(arguments, value)
+        return _build_tuple_parser(arguments)
     if get_origin(wanted) is dict:
-        return _parse_dict(arguments, value)
+        return partial(_parse_dict, *map(_build_parser, arguments))
     if is_dataclass(wanted):
-        return _parse_fields(cast("type[Any]", wanted), value)
-    return _PARSERS[wanted](value)
+        return partial(_parse_fields, cast("type[Any]", wanted))
+    return _PARSERS[wanted]
 
 
-def _parse_tuple(arguments: tuple[Any, ...], value: Any) -> tuple[Any, ...] | None:
-    if not isinstance(value, list):
-        return None
-    given = value[:_MAX_TEXTS]
-    types = [arguments[0]] * len(given) if arguments[-1] is ... else list(arguments)
-    if len(types) != len(given):
-        return None
-    items = [_parse_typed(*pair) for pair in zip(types, given, strict=True)]
-    return None if any(item is None for item in items) else tuple(items)
+def _build_tuple_parser(arguments: tuple[Any, ...]) -> _Parser:
+    parsers = [_build_parser(kind) for kind in arguments if kind is not ...]
+    has_any_length = arguments[-1] is ...
+
+    def parse(value: Any) -> tuple[Any, ...] | None:
+        given = value[:_MAX_TEXTS] if isinstance(value, list) else None
+        if given is None or not (has_any_length or len(given) == len(parsers)):
+            return None
+        of_each = parsers * len(given) if has_any_length else parsers
+        items = [of(item) for of, item in zip(of_each, given, strict=True)]
+        return None if None in items else tuple(items)
+
+    return parse
 
 
-def _parse_dict(arguments: tuple[Any, ...], value: Any) -> dict[Any, Any]:
+def _parse_dict(key_of: _Parser, item_of: _Parser, value: Any) -> dict[Any, Any]:
     """Returns the first few entries, without those of another type."""
     given = list(parse_object(value).items())[:_MAX_TEXTS]
-    entries = (tuple(map(_parse_typed, arguments, entry)) for entry in given)
+    entries = ((key_of(key), item_of(item)) for key, item in given)
     return {key: item for key, item in entries if key is not None and item is not None}
 
 
@@ -265,7 +268,10 @@ def _parse_frameworks(value: Any) -> tuple[str, ...]:
 
 def _parse_command(value: Any) -> tuple[str, ...]:
     """Parses a command and leaves out its options, as its own mpsbar should have done."""
-    return shorten_command(_texts(value))
+    return _shorten(_texts(value))
+
+
+_shorten = lru_cache(4096)(shorten_command)  # as _mask: a command hardly ever changes
 
 
 def _percent(value: Any) -> float | None:
@@ -275,18 +281,23 @@ def _percent(value: Any) -> float | None:
 
 def _text(value: Any) -> str | None:
     """Parses a text and masks passwords in it: the sender may be an older mpsbar, or no mpsbar."""
-    return mask(parse_text(value))[:200] if isinstance(value, str) else None
+    return _mask(parse_text(value)) if isinstance(value, str) else None
+
+
+@lru_cache(4096)  # a host sends the same texts every few seconds, and masking is most of the work
+def _mask(text: str) -> str:
+    return mask(text)[:200]
 
 
 # Fields whose type does not say everything.
-_FIELD_PARSERS: dict[str, Callable[[Any], Any]] = {
+_FIELD_PARSERS: dict[str, _Parser] = {
     "started": parse_time,
     "frameworks": _parse_frameworks,
     "command": _parse_command,
     "gpu_percent": _percent,
     "utilization": _percent,
 }
-_PARSERS: dict[type, Callable[[Any], Any]] = {
+_PARSERS: dict[type, _Parser] = {
     str: _text,
     int: parse_count,
     float: parse_seconds,
