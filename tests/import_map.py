@@ -59,7 +59,7 @@ FOLDERS: dict[str, set[str]] = {
     "fleet": {"language", "core", "agent.frameworks", "agent.secrets", "system.files", "system.waiting", "ui.text", "workers.parse"},
     # Not the machine and the wire themselves: front ends draw what the monitor has read.
     "ui": {
-        "language", "core", "system.files", "system.native_operations", "system.paths", "system.settings_file", "system.single_instance",
+        "language", "agent.conventions", "core", "system.files", "system.native_operations", "system.paths", "system.settings_file", "system.single_instance",
         "ui.columns", "ui.process_table", "ui.status_table", "ui.text", "dtypes", "doctor", "history.report", "monitor", "end_reader", "desktop",
         "workers.environments",
     },

@@ -1,4 +1,4 @@
-"""Names and limits that the agent and the monitor share. Only data."""
+"""Names, limits and waiting times that the agent and the monitor share. Only data."""
 
 # A record of how a process ended (last_words): a folder in the run directory; one file for each
 # process, named by the milliseconds of its end and its pid.
@@ -14,8 +14,11 @@ MAX_FALLBACKS = 10  # in one record
 MIN_LIMIT = 64 << 20
 MAX_LIMIT = 1 << 50
 # How long a monitor waits for the answer to a free, a limit or a count of tensors. The agent itself
-# gives up waiting for a safe moment after 5 s; a release that runs is answered when it ends.
+# gives up waiting for a safe moment sooner (FreeJob.SECONDS); a release that runs is answered when
+# it ends.
 ASK_SECONDS = 30.0
+# How long a Free When Possible waits for a safe moment.
+WHEN_POSSIBLE_SECONDS = 600.0
 # Why a Free can do nothing for the life of a process: waiting for a safe moment is of no use.
 NEVER_FREED = ("free_threaded",)
 

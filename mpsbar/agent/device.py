@@ -1,4 +1,4 @@
-"""Which device, and which dtype on it: the answers a training script asks for.
+"""`mpsbar.get_device()` and `mpsbar.safe_dtype()`: which device, and which dtype works on it.
 
 From what `mpsbar probe` measured in this Python, else from what is known of torch's releases;
 torch is the host's own, never imported here.

@@ -1,5 +1,6 @@
-"""Reads the stacks of the host's threads, and drops the frames so that no object of the host is
-finalized on the agent's thread.
+"""Reads the stacks of the host's threads, and lets go of their frames safely.
+
+No object of the host is finalized on the agent's thread by that.
 
 Nothing here takes a lock or imports: it runs on the host's main thread between any two bytecodes.
 """

@@ -1,4 +1,4 @@
-"""Settings of the host that a Free changes for a moment, and how they come back.
+"""Changes settings of the host's Python for a moment during a Free, and restores them.
 
 Each is given back only where it still is what we set: a value that the host sets meanwhile stays.
 """

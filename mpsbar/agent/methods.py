@@ -7,13 +7,14 @@ from typing import Any, Optional
 
 from . import __version__, last_words, protocol
 from .backends import IN_USE, loaded
+from .conventions import WHEN_POSSIBLE_SECONDS
 from .frameworks import FRAMEWORKS
 from .free import FreeJob, read_last_free, remember
 from .gc_pause import CollectorPause
 from .import_backends import BACKENDS
 from .limit import LimitJob, parse_limit
 from .notebook import find_name
-from .pending_free import MAX_SECONDS, SECONDS, PendingFree, describe_pending, start_pending
+from .pending_free import MAX_SECONDS, PendingFree, describe_pending, start_pending
 from .progress.optimizer_steps import count_steps
 from .progress.reader import ProgressReader
 from .protocol import Message
@@ -59,7 +60,7 @@ def identify_job(method: str, params: Message) -> JobIdentity:
 
 def start_pending_free(params: Message) -> PendingFree:
     """Keeps a Free until a safe moment comes."""
-    return start_pending(_gpu_client(params), _seconds(params, SECONDS, MAX_SECONDS))
+    return start_pending(_gpu_client(params), _seconds(params, WHEN_POSSIBLE_SECONDS, MAX_SECONDS))
 
 
 def start_attempt(pending: PendingFree, seconds: float, pause: CollectorPause) -> FreeJob:

@@ -10,7 +10,6 @@ from typing import Optional
 
 from .protocol import JobAnswer
 
-SECONDS = 600.0
 MAX_SECONDS = 3600.0
 # How long one attempt waits for a safe moment, and how long the next one rests.
 TRY_SECONDS = 5.0

@@ -45,7 +45,7 @@ def _edit() -> int:
     from mpsbar.core.errors import UserError
     from mpsbar.system import paths
     from mpsbar.system.files import replace_own_file
-    from mpsbar.ui.text.settings import render_template
+    from mpsbar.ui.text.config import render_template
 
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     try:
@@ -77,7 +77,7 @@ def _edit() -> int:
 def _print() -> int:
     """Prints the settings in force, even if the file has mistakes; mistakes go to stderr."""
     from mpsbar.system.settings_file import read_settings
-    from mpsbar.ui.text.settings import render_settings
+    from mpsbar.ui.text.config import render_settings
 
     loaded = read_settings()
     for complaint in loaded.complaints:
@@ -88,7 +88,7 @@ def _print() -> int:
 
 def _validate() -> int:
     from mpsbar.system.settings_file import read_settings
-    from mpsbar.ui.text.settings import say_settings_ok
+    from mpsbar.ui.text.config import say_settings_ok
 
     loaded = read_settings()
     for complaint in loaded.complaints:

@@ -5,7 +5,7 @@ import json
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from mpsbar.agent.conventions import ASK_SECONDS
+from mpsbar.agent.conventions import ASK_SECONDS, WHEN_POSSIBLE_SECONDS
 from mpsbar.cli import on_hosts
 from mpsbar.cli.arguments import parse_moment, parse_seconds
 from mpsbar.cli.targets import find_pids, parse_target, print_outcome
@@ -55,7 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     later.add_argument(
         "--when-possible",
         action="store_true",
-        help=_("a busy process frees at the first safe moment, within 10 minutes; returns at once"),
+        help=_(
+            "a busy process frees at the first safe moment, within {n} minutes; returns at once"
+        ).format(n=f"{WHEN_POSSIBLE_SECONDS / 60:g}"),
     )
     later.add_argument(
         "--cancel", action="store_true", help=_("cancel a free that --when-possible left waiting")

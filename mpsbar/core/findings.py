@@ -1,4 +1,4 @@
-"""Judgements as data: a code and its values, a level; ui/text makes the sentences. Pure."""
+"""Health, its reasons and advice as data: codes, values, levels; ui/text makes sentences. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

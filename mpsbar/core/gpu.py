@@ -1,4 +1,8 @@
-"""The values of the GPU, and the words of those that its line shows. None: could not be read."""
+"""The values of the GPU, and the words of those that its line shows. None: could not be read.
+
+A new value is a field here, which system/macos/iokit_values.py fills; with `shown` it is in the
+line of the GPU in the menu, status and report (a new unit: ui/text/machine.py).
+"""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal

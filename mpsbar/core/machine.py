@@ -1,4 +1,7 @@
-"""This computer, its processes, the app's icon and alerts, as values. None: could not be read."""
+"""This computer and its processes as values, also whether icon and alerts are shown.
+
+None: could not be read.
+"""
 
 from dataclasses import dataclass, field
 from typing import Literal

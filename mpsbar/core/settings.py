@@ -1,4 +1,8 @@
-"""The settings: their values, what is allowed, and complaints about what is not. Pure."""
+"""The settings: their values, what is allowed, and complaints about what is not. Pure.
+
+A new setting is a field of Settings, a row of _PARSERS and one of _ALLOWED; its menu item is in
+ui/settings_rows.py.
+"""
 
 import math
 from collections.abc import Callable, Iterable, Mapping

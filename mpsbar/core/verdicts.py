@@ -1,7 +1,8 @@
 """Judges how a process ended: one verdict from all evidence, with its certainty and its basis.
 
 Pure. A verdict is never more certain than its evidence: "known" is what the kernel, Python or a
-report about this very process said; "likely" is what fits and is worded as that.
+report about this very process said; "likely" is what fits and is worded as that. A new kind of
+end: EndCode, END_KINDS and a rule here; its words are in ui/text/endings.py.
 """
 
 from collections.abc import Mapping

@@ -1,3 +1,1 @@
-"""The desktop's services: Open at Login, notifications, clipboard, opening files, the icon's
-visibility.
-"""
+"""The desktop's services: Open at Login, notifications, clipboard, opening files, the icon."""

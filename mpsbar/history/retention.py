@@ -1,6 +1,4 @@
-"""How long history is kept: every reading for an hour, one a minute for some days, never above a
-size.
-"""
+"""How long history is kept, in days and rows per minute, and how large its file may become."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""What all monitors of this user know together about automatic frees.
+"""The file and the lock by which all monitors of this user agree on automatic frees.
 
 The menu bar app and `mpsbar top` may run side by side. A choice for one process is kept in a file
 that each of them follows; and only the one that holds a lock frees, until it ends.

@@ -1,4 +1,4 @@
-"""What a monitor says of itself while it is over its budget, for `mpsbar doctor`."""
+"""The file in which a monitor over its own budget says so; `mpsbar doctor` shows it."""
 
 import os
 from typing import Any

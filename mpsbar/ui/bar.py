@@ -1,4 +1,4 @@
-"""The icon's shape in the menu bar and the text beside it, of constant width. Pure."""
+"""What the menu bar shows: the icon's shape by health, and text of constant width. Pure."""
 
 from mpsbar.core.findings import Health
 from mpsbar.core.snapshot import Snapshot

@@ -1,4 +1,4 @@
-"""The menu's rows below the processes: connect, alerts, report, settings, About, Quit. Pure."""
+"""The menu's rows below the processes: Connect, Alerts, Report, Settings …; and Welcome. Pure."""
 
 from collections.abc import Iterator
 
@@ -11,6 +11,7 @@ from mpsbar.ui.settings_rows import build_settings
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_alert_in_a_line
 from mpsbar.ui.text.cells import cut_middle
+from mpsbar.ui.text.login import login_title
 
 _MAX_PYTHONS = 12
 _PYTHON_WIDTH = 70
@@ -76,7 +77,7 @@ def build_welcome(snapshot: Snapshot, ui_state: UiState) -> tuple[Row, ...]:
     is_on = ui_state.login == "on"
     alerts = ui_state.settings.alerts
     login = Row(
-        "welcome-login", _("Open at Login"), actions=(StartAtLogin(not is_on),), is_checked=is_on
+        "welcome-login", login_title(), actions=(StartAtLogin(not is_on),), is_checked=is_on
     )
     return (
         Row("welcome", _("Welcome to mpsbar")),

@@ -50,7 +50,7 @@ from mpsbar.system.files import read_stamp
 from mpsbar.system.settings_file import read_settings, write_setting
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import dialogs
-from mpsbar.ui.text.login import say_login
+from mpsbar.ui.text.login import login_title, say_login
 
 if TYPE_CHECKING:
     from mpsbar.desktop.login import LoginStatus
@@ -199,7 +199,7 @@ class Controller:
         """Ask the system whether mpsbar opens at login: the person may have changed it there."""
         from mpsbar.desktop.login import read_login
 
-        self.run(_("Open at Login"), read_login, self._show_login)
+        self.run(login_title(), read_login, self._show_login)
 
     def read_enabled(self) -> None:
         """Read which Pythons are connected, from mpsbar's own list: none of them is looked at."""
@@ -428,7 +428,7 @@ class Controller:
             self._open_login_settings()
         else:
             switch = login.turn_on if action.on else login.turn_off
-            self.run(_("Open at Login"), switch, self._show_switched)
+            self.run(login_title(), switch, self._show_switched)
 
     def _show_switched(self, status: "LoginStatus") -> None:
         self._show_login(status)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from mpsbar.agent.conventions import WHEN_POSSIBLE_SECONDS
 from mpsbar.core.actions import (
     AskLimit,
     AutoFreeRule,
@@ -93,8 +94,9 @@ def _free_when_possible(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
         is_pending = FreeWhenPossible(pid) in snapshot.pending
         actions = () if is_pending else (FreeWhenPossible(pid, worker.started),)
         tip = _(
-            "Frees at the first safe moment within 10 minutes; the process keeps running meanwhile."
-        )
+            "Frees at the first safe moment within {n} minutes; the process keeps running "
+            "meanwhile."
+        ).format(n=f"{WHEN_POSSIBLE_SECONDS / 60:g}")
         yield Row(key, _("Free When Possible"), actions=actions, tooltip=tip)
 
 

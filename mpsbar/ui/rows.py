@@ -1,6 +1,4 @@
-"""The menu as data, which front ends only draw: rows with their actions; str() is the menu as
-text. Pure.
-"""
+"""The menu as data: rows with actions, which front ends only draw; str() is its text. Pure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace

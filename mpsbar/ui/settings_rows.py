@@ -11,6 +11,7 @@ from mpsbar.language import _
 from mpsbar.ui.rows import Row, UiState
 from mpsbar.ui.text import wording
 from mpsbar.ui.text.alerts import say_cause
+from mpsbar.ui.text.login import login_title
 
 
 def build_settings(ui_state: UiState) -> Iterator[Row]:
@@ -101,7 +102,5 @@ def _export(ui_state: UiState, state: ExportState) -> Row:
 
 
 def _login(state: str) -> Row:
-    text = _("Open at Login")
-    if state == "needs_approval":
-        text = _("Open at Login (Needs Approval…)")
+    text = login_title(state)
     return Row("login", text, actions=(StartAtLogin(state != "on"),), is_checked=state == "on")

@@ -1,4 +1,4 @@
-"""Tensors in whatever a model takes or returns: tuples, dicts, dataclasses, ModelOutput, caches."""
+"""Finds the tensors in whatever a model takes or returns: tuples, dicts, dataclasses, caches."""
 
 from __future__ import annotations
 

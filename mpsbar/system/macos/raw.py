@@ -1,4 +1,4 @@
-"""What macOS answers before we parse it, for the file of readings: sysctl, and sizes of structs.
+"""Reads, for bug reports, what macOS answers before we parse it: sysctl, and sizes of structs.
 
 A Mac on which our layouts are wrong is recognised by this.
 """

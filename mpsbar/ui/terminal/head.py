@@ -1,4 +1,4 @@
-"""The top of the screen: the machine, whether all is well, and gauges with a short history."""
+"""The upper part of `mpsbar top`: the machine, whether all is well, and gauges with history."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

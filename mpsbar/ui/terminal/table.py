@@ -1,4 +1,4 @@
-"""A table whose rows stay under the cursor, and the table of processes made from it."""
+"""A table whose rows stay under the cursor, and that of processes (columns: ui/columns.py)."""
 
 from collections.abc import Sequence
 from functools import lru_cache

@@ -1,6 +1,4 @@
-"""What is wrong, in words: the health of this computer in a sentence, and each alert as a
-notification or a line. Pure.
-"""
+"""What is wrong, in words: the health in a sentence, and each alert as a notification. Pure."""
 
 from collections.abc import Mapping
 

@@ -1,8 +1,15 @@
-"""The words of opening at login. Pure."""
+"""All words of Open at Login: its name, whether it is on, and why not. Pure."""
 
 from mpsbar.core.naming import printable
 from mpsbar.language import _
 from mpsbar.ui.text.wording import UNKNOWN
+
+
+def login_title(state: str = "on") -> str:
+    """The name of the menu item, which is also the title of its failures."""
+    if state == "needs_approval":
+        return _("Open at Login (Needs Approval…)")
+    return _("Open at Login")
 
 
 def say_login(state: str, where: str | None, why: str | None, detail: str | None) -> str:

@@ -1,4 +1,4 @@
-"""The words of the settings. Pure."""
+"""What `mpsbar config` prints: the settings in force, and a new settings file. Pure."""
 
 from mpsbar.core.naming import printable
 from mpsbar.core.settings import KEYS, LoadedSettings, Settings

@@ -2,7 +2,7 @@
 
 from mpsbar.core.settings import LoadedSettings, Settings
 from mpsbar.core.toml import parse_toml
-from mpsbar.ui.text.settings import render_settings, say_settings_ok
+from mpsbar.ui.text.config import render_settings, say_settings_ok
 
 
 def test_settings_with_their_origins():
