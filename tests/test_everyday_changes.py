@@ -106,7 +106,7 @@ mac.add_accelerator({{**recorded, "MetalPluginName": "AGXMetalG16G"}})
 computer = MacComputer(mac.libraries, lambda: None)
 snapshot = Snapshot(0.0, machine=computer.read_machine())
 print(json.dumps(build_status(snapshot)["machine"]["gpu"]))
-texts = str(build_menu(snapshot)), render_status(snapshot), render_report(Report("1", snapshot, None), "", "")
+texts = str(build_menu(snapshot)), render_status(snapshot), render_report(Report("1", snapshot), "", "")
 print(*("GPU 17% · renderer 15%" in text for text in texts))
 print(describe_gpu(replace(snapshot.machine.gpu, renderer=None)))
 assert mac.faults == "", mac.faults

@@ -227,8 +227,8 @@ def _taking_back() -> "tuple[Iterator[Any], ...]":
 
 
 def call_directly(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls a function where nothing is paused, on the host's own thread; as `CollectorPause.call`
-    does on the agent's.
+    """Calls a function as it is, where no threshold of the host has to be put back: on the host's
+    own thread, or in a job that keeps the GIL. Elsewhere the agent uses `CollectorPause.call`.
     """
     return function(*arguments)
 

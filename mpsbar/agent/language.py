@@ -2,8 +2,8 @@
 
 Only those: what the agent prints to stderr, records or sends is English. Nothing is imported or
 read before the first text is shown. The environment alone decides: to ask macOS for its languages
-would load a framework of its own into somebody's process. In mpsbar's own processes
-mpsbar/language decides, which does ask macOS.
+would load a framework of its own into somebody's process. Where the whole of mpsbar is imported, in
+its own processes and by mpsbar.snapshot(), mpsbar/language decides, which does ask macOS.
 """
 
 import os

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 DESCRIPTION = _(
     "Serves this computer, its {frameworks} processes and what their allocators hold as "
-    "metrics for Prometheus, until Ctrl-C or SIGTERM. Only programs on this computer can read "
-    "them unless --listen names another address, which requires TLS or --insecure. With --textfile "
-    "and without --listen it opens no port. Exit code 0: stopped, 1: it could not serve, "
-    "2: wrong arguments."
+    "metrics for Prometheus, until Ctrl-C, SIGTERM or SIGHUP. Only programs on this computer can "
+    "read them unless --listen names another address, which requires TLS or --insecure. With "
+    "--textfile and without --listen it opens no port. Exit code 0: stopped, 1: it could not "
+    "serve, 2: wrong arguments."
 ).format(frameworks=join_labels(_("and")))
 EXAMPLES = (
     "mpsbar export",

@@ -71,12 +71,12 @@ def run_menubar(options: argparse.Namespace) -> int:
         raise UserError(startup.no_rumps(str(problem))) from problem
     notifier = make_notifier(log.warning, "darwin")
 
-    def print_problem(reason: Reason) -> None:
+    def report_problem(reason: Reason) -> None:
         text = say_history(reason)
         log.warning("%s", text)
         notifier.notify("mpsbar", text, reason.code)
 
-    monitor = Monitor(recorder=Recorder(print_problem), may_free=True)
+    monitor = Monitor(recorder=Recorder(report_problem), may_free=True)
     MenuBar(monitor, loaded, notifier, claim, MetricsService(monitor)).run()
     return 0
 

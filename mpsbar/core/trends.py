@@ -29,7 +29,7 @@ class Point(NamedTuple):
 
 # A tuple, because a front end draws one while the ticking thread makes the next.
 Series = tuple[Point, ...]
-_MachineTotals = tuple[int | None, int | None, int | None, int | None]
+_WorkerTotals = tuple[int | None, int | None, int | None, int | None]
 
 
 @dataclass(slots=True)
@@ -114,7 +114,7 @@ class Trends:
     def __init__(self) -> None:
         self.machine = MachineSeries()
         self._processes: dict[int, ProcessSeries] = {}  # by pid
-        self._totals: dict[int, tuple[Worker, _MachineTotals]] = {}  # of the last reading, by pid
+        self._totals: dict[int, tuple[Worker, _WorkerTotals]] = {}  # of the last reading, by pid
         self.speeds = SpeedWatch()
 
     def add(self, snapshot: Snapshot) -> None:
@@ -130,7 +130,7 @@ class Trends:
         for process in _find_processes(snapshot):
             series = self._find_series(process.pid, process.started, now)
             series.footprint = append(series.footprint, now, process.footprint)
-        totals: dict[int, tuple[Worker, _MachineTotals]] = {}
+        totals: dict[int, tuple[Worker, _WorkerTotals]] = {}
         for worker in snapshot.workers:
             # A busy worker repeats its counters, which would look flat while its footprint grows.
             if worker.state == "live":
@@ -224,7 +224,7 @@ def metal_held(worker: Worker) -> int | None:
     return worker.total(lambda backend: backend.held if backend.name in METAL else None)
 
 
-def _add_up(worker: Worker) -> _MachineTotals:
+def _add_up(worker: Worker) -> _WorkerTotals:
     allocated = worker.total(lambda backend: backend.allocated)
     speed = None if worker.progress is None else worker.progress.millionths
     return worker.held, allocated, worker.cached, speed

@@ -81,8 +81,8 @@ def _headlines(probe: DeepProbe, style: TableStyle) -> list[str]:
 def _say_better(number: int) -> str:
     """Says "perhaps" because torch's tests run many samples, the probe only the first."""
     text = ngettext(
-        "{n} operation works although torch's tests expect a failure (perhaps with other samples)",
-        "{n} operations work although torch's tests expect a failure (perhaps with other samples)",
+        "{n} result is better than torch's tests expect (perhaps not with other samples)",
+        "{n} results are better than torch's tests expect (perhaps not with other samples)",
         number,
     )
     return text.format(n=number)

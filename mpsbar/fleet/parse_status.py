@@ -32,7 +32,11 @@ SCHEMA = 1
 _MAX_ROWS = 2000
 _MAX_REASONS = 3
 _MAX_TEXTS = 20
+_MAX_TEXT = 300
 _MAX_FRAMEWORKS, _MAX_FRAMEWORK_NAME = 5, 20
+_MAX_CACHED = 4096
+# Of another host nobody is shown the PYTORCH_* variables of a process; masking them takes longest.
+_NOT_READ = {"settings"}
 _Values = TypeVar("_Values")
 _Parser = Callable[[Any], Any]
 
@@ -86,7 +90,8 @@ def _parse_fields(kind: type[_Values], value: Any, **required: Any) -> _Values:
 @cache
 def _field_parsers(kind: type[Any]) -> dict[str, _Parser]:
     types = get_type_hints(kind)
-    return {name: _FIELD_PARSERS.get(name) or _build_parser(types[name]) for name in types}
+    read = types.keys() - _NOT_READ
+    return {name: _FIELD_PARSERS.get(name) or _build_parser(types[name]) for name in read}
 
 
 def _build_parser(wanted: Any) -> _Parser:
@@ -99,8 +104,6 @@ def _build_parser(wanted: Any) -> _Parser:
         return lambda value: value if value in arguments else None
     if get_origin(wanted) is tuple:
         return _build_tuple_parser(arguments)
-    if get_origin(wanted) is dict:
-        return partial(_parse_dict, *map(_build_parser, arguments))
     if is_dataclass(wanted):
         return partial(_parse_fields, cast("type[Any]", wanted))
     return _PARSERS[wanted]
@@ -119,13 +122,6 @@ def _build_tuple_parser(arguments: tuple[Any, ...]) -> _Parser:
         return None if None in items else tuple(items)
 
     return parse
-
-
-def _parse_dict(key_of: _Parser, item_of: _Parser, value: Any) -> dict[Any, Any]:
-    """Returns the first few entries, without those of another type."""
-    given = list(parse_object(value).items())[:_MAX_TEXTS]
-    entries = ((key_of(key), item_of(item)) for key, item in given)
-    return {key: item for key, item in entries if key is not None and item is not None}
 
 
 def parse_freed(line: bytes) -> list[Freed]:
@@ -271,7 +267,7 @@ def _parse_command(value: Any) -> tuple[str, ...]:
     return _shorten(_texts(value))
 
 
-_shorten = lru_cache(4096)(shorten_command)  # as _mask: a command hardly ever changes
+_shorten = lru_cache(_MAX_CACHED)(shorten_command)
 
 
 def _percent(value: Any) -> float | None:
@@ -281,12 +277,12 @@ def _percent(value: Any) -> float | None:
 
 def _text(value: Any) -> str | None:
     """Parses a text and masks passwords in it: the sender may be an older mpsbar, or no mpsbar."""
-    return _mask(parse_text(value)) if isinstance(value, str) else None
+    return _mask(value[:_MAX_TEXT]) if isinstance(value, str) else None
 
 
-@lru_cache(4096)  # a host sends the same texts every few seconds, and masking is most of the work
+@lru_cache(_MAX_CACHED)  # a host sends the same texts every few seconds
 def _mask(text: str) -> str:
-    return mask(text)[:200]
+    return mask(parse_text(text))[:200]
 
 
 # Fields whose type does not say everything.

@@ -17,7 +17,7 @@ from mpsbar.dtypes.table import TableStyle
 def test_the_whole_page():
     assert render_deep(make(), TableStyle(), "/data/deep.json") == (
         "2 results are worse than torch itself expects: 1 wrong, 1 crashed\n"
-        "1 operation works although torch's tests expect a failure (perhaps with other samples)\n"
+        "1 result is better than torch's tests expect (perhaps not with other samples)\n"
         "torch 2.13.0 · mps (Apple M1) · Python 3.11.7 · macOS 15.1 · /venv/bin/python\n"
         "\n"
         "DTYPE     WORKS  WRONG RESULTS  UNSUPPORTED  CRASHES  NOT APPLICABLE  UNEXPECTED\n"

@@ -81,7 +81,7 @@ def find_started(
     starts = list(map(getattr, map(get_object, references), repeat(start), repeat(None)))
     identities = list(map(id, map(get_object, references)))
     known = zip(starts, identities, references)
-    return [(when, number, object_) for when, number, object_ in known if type(when) is float]
+    return [(when, number, ref) for when, number, ref in known if type(when) is float]
 
 
 def is_plain(kind: type, names: Iterable[str], owner: type) -> bool:

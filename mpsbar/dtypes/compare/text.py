@@ -175,6 +175,7 @@ _FILLED_IN = (
     mark("input {number} of {name}, call {call}"),
     mark("the output of {name}, tensor {number}"),
     mark("input {number}"),
+    mark("signal {number}"),
     mark("output"),
     mark("output {number}"),
     mark("{name}, a tensor of shape {shape}, was changed by the model"),
