@@ -175,6 +175,11 @@ Action = (
 # --- outcomes
 
 
+def may_come_later(state: str, reason: str | None) -> bool:
+    """Returns whether a Free was busy, and one that waits may still find a safe moment."""
+    return state == "busy" and reason not in NEVER_FREED
+
+
 @dataclass(frozen=True, slots=True)
 class Freed:
     """The outcome of a Free. `freed` is measured, before minus after."""
@@ -203,8 +208,7 @@ class Freed:
 
     @property
     def may_come_later(self) -> bool:
-        """Returns whether it was busy, and a Free that waits may still find a safe moment."""
-        return self.state == "busy" and self.reason not in NEVER_FREED
+        return may_come_later(self.state, self.reason)
 
 
 @dataclass(frozen=True, slots=True)

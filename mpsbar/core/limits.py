@@ -13,14 +13,13 @@ from dataclasses import dataclass
 
 from mpsbar.agent.conventions import LIMIT_VARIABLE, MAX_LIMIT, MIN_LIMIT
 from mpsbar.core.errors import UserError
-from mpsbar.core.torch_facts import HIGH, LOW
+from mpsbar.core.torch_facts import HIGH, LOW, MAX_RATIO
 from mpsbar.language import _
 
 HEAP = 1 << 30  # the largest heap that torch creates for a smaller tensor
 # Of Metal's budget; the menu offers these.
 PERCENTS = (50, 75, 90)
 
-_MAX_RATIO = 2.0  # that torch allows
 _DIGITS = 6  # of a ratio
 # 1024 to the next unit, as sizes are shown.
 _UNITS = {"M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -47,7 +46,7 @@ def parse_limit(text: str, budget: int | None) -> int:
     if not MIN_LIMIT <= size <= MAX_LIMIT:
         complaint = _("a limit must be at least {least} MB: {text!r}")
         raise UserError(complaint.format(least=MIN_LIMIT >> 20, text=text[:40]))
-    if budget is not None and size > _MAX_RATIO * budget:
+    if budget is not None and size > MAX_RATIO * budget:
         complaint = _("more than twice Metal's budget of {budget:.1f} GB: {text!r}")
         raise UserError(complaint.format(budget=budget / HEAP, text=text[:40]))
     return size
@@ -82,4 +81,4 @@ def _ratio(size: int, budget: int) -> str:
     """Returns the ratio, rounded down: the limit is never above what was asked for."""
     scale = 10**_DIGITS
     ratio = max(1, math.floor(size / budget * scale)) / scale
-    return f"{min(ratio, _MAX_RATIO):.{_DIGITS}f}"
+    return f"{min(ratio, MAX_RATIO):.{_DIGITS}f}"

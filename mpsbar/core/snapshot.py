@@ -5,8 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from mpsbar.agent.conventions import NEVER_FREED
-from mpsbar.core.actions import Asked, AutoFreeRule, Freed, Limited, Stopped, Tensors
+from mpsbar.core.actions import (
+    Asked,
+    AutoFreeRule,
+    Freed,
+    Limited,
+    Stopped,
+    Tensors,
+    may_come_later,
+)
 from mpsbar.core.counters import Backend, sum_known
 from mpsbar.core.counters import Counter as AllocatorCounter
 from mpsbar.core.events import EndedProcess, Event
@@ -38,8 +45,7 @@ class LastFree:
 
     @property
     def may_come_later(self) -> bool:
-        """Returns whether it was busy, and a Free that waits may still find a safe moment."""
-        return self.state == "busy" and self.reason not in NEVER_FREED
+        return may_come_later(self.state, self.reason)
 
 
 @dataclass(frozen=True, slots=True)

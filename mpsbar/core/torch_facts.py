@@ -121,7 +121,7 @@ KNOWN_SETTINGS = (
 )  # fmt: skip
 
 _DEFAULT_HIGH, _DEFAULT_LOW = 1.7, 1.4
-_UPPER_BOUND = 2.0
+MAX_RATIO = 2.0
 # A number as C's strtod reads it: its longest prefix, or 0. "0,8" is 0, which means no limit.
 _NUMBER = re.compile(
     r"\s*([+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan))",
@@ -176,12 +176,12 @@ def _judge_watermarks(settings: Mapping[str, str]) -> Iterator[Reason]:
             values = {**_named(name, settings[name]), "read": read}
             yield Reason("watermark_no_number", "warning", values)
     high = _read_number(settings[HIGH]) if HIGH in settings else _DEFAULT_HIGH
-    if not 0 <= high <= _UPPER_BOUND:
+    if not 0 <= high <= MAX_RATIO:
         yield Reason("watermark_out_of_range", "critical", _named(HIGH, settings[HIGH]))
         return
     if high == 0:
         yield Reason("watermark_unlimited", "warning")
-    yield from _judge_low(settings, high or _UPPER_BOUND)
+    yield from _judge_low(settings, high or MAX_RATIO)
 
 
 def _note_watermarks(settings: Mapping[str, str]) -> tuple[Reason, ...]:
@@ -194,7 +194,7 @@ def _note_watermarks(settings: Mapping[str, str]) -> tuple[Reason, ...]:
 
 def _judge_low(settings: Mapping[str, str], high: float) -> Iterator[Reason]:
     low = _read_number(settings[LOW]) if LOW in settings else _DEFAULT_LOW
-    if not 0 <= low <= _UPPER_BOUND:
+    if not 0 <= low <= MAX_RATIO:
         yield Reason("watermark_out_of_range", "critical", _named(LOW, settings[LOW]))
     elif low > high:
         code = "watermark_low_above_high" if LOW in settings else "watermark_high_alone"

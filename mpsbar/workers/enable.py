@@ -8,6 +8,7 @@ it, and `import mpsbar` finds ours only where there is no other (find_mpsbar in 
 import base64
 import contextlib
 import hashlib
+import logging
 import os
 import stat
 import subprocess
@@ -37,6 +38,8 @@ from mpsbar.workers.environments import (
     remember_enabled,
 )
 from mpsbar.workers.run import read_agent_files
+
+_log = logging.getLogger("mpsbar")
 
 START = "_mpsbar_start"
 PACKAGE = "mpsbar_agent"
@@ -296,19 +299,27 @@ def _enable_and_remember(environment: Environment) -> bool:
 
 
 def read_answer(environment: Environment, environ: dict[str, str]) -> str | None:
-    """Returns the version of the agent that answered, None if none did; UnusablePythonError: not
-    run.
+    """Returns the version of the agent that answered, None if none did.
+
+    Raises UnusablePythonError if this Python was not run.
     """
+    try:
+        with tempfile.TemporaryDirectory(prefix="mpsbar-", ignore_cleanup_errors=True) as folder:
+            return _try_agent(environment, environ, Path(folder, "run"))
+    except (OSError, ValueError) as problem:  # no room, no process, no folder for temporary files
+        _log.warning("the trial of %s failed: %s", environment.python, problem)
+        return None
+
+
+def _try_agent(environment: Environment, environ: dict[str, str], run_dir: Path) -> str | None:
     clean = {k: v for k, v in environ.items() if k not in ("MPSBAR_DISABLE", "PYTHONPATH")}
-    with tempfile.TemporaryDirectory(prefix="mpsbar-", ignore_cleanup_errors=True) as folder:
-        run_dir = Path(folder, "run")
-        process = _start(environment.python, clean | {"MPSBAR_RUN_DIR": str(run_dir)})
-        try:
-            return _wait(run_dir, process, time.monotonic() + ASK_SECONDS)
-        finally:
-            end_with_children(process)
-            assert process.stdin is not None
-            process.stdin.close()
+    process = _start(environment.python, clean | {"MPSBAR_RUN_DIR": str(run_dir)})
+    try:
+        return _wait(run_dir, process, time.monotonic() + ASK_SECONDS)
+    finally:
+        end_with_children(process)
+        assert process.stdin is not None
+        process.stdin.close()
 
 
 def _start(python: str, environ: dict[str, str]) -> "subprocess.Popen[bytes]":

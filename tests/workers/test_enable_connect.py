@@ -49,3 +49,11 @@ def test_what_is_no_python(python):
     outcome = connect(python)
     assert outcome.state == "refused"
     assert python in outcome.error
+
+
+def test_a_trial_that_cannot_be_made_is_no_answer(venv, monkeypatch, tmp_path, caplog):
+    """The environment is enabled by then: only whether its agent answers is not known."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
+    assert connect(venv).state == "no_answer"
+    assert f"the trial of {venv} failed: [Errno 2]" in caplog.text
+    assert read_enabled() == [venv]
