@@ -3,7 +3,7 @@
 `perform` starts an action.
 
 One tick: scan this computer and poll the workers -> Snapshot -> trends -> health -> process
-tracker -> alerts -> events -> history; then the caches to free by itself, where that is set.
+tracker -> alerts -> events -> automatic frees, where that is set -> history.
 """
 
 import os
@@ -80,9 +80,9 @@ class Monitor:
         recorder: "Recorder | None" = None,
         may_free: bool = False,
     ) -> None:
-        """`may_free`: whether it frees caches by itself, where that was chosen: the app and top do.
+        """`may_free`: whether this monitor may free caches automatically: only the app and top do.
 
-        Of all that may, only the first does, so nothing else may be among them.
+        Of several such monitors the one that holds the lock frees.
         """
         # Before the first reading nothing is known, not even that all is well.
         self.latest = Snapshot(time=time.time(), processes=None, health=_NOT_JUDGED)

@@ -18,7 +18,7 @@ VARIABLES = {
     "MPSBAR_LAST_WORDS": "0: this process leaves no record of how it ended.",
     "MPSBAR_RUN_DIR": "The folder of the sockets. It must be yours, and writable by nobody else.",
     "MPSBAR_REPLAY": "m1-8gb or m1max-64gb: show a recorded Mac instead of this computer.",
-    "NO_COLOR": "Anything: no colours.",
+    "NO_COLOR": "Anything: no colors.",
 }
 
 

@@ -86,10 +86,10 @@ def _render_whole(snapshot: "Snapshot", report: "DoctorReport") -> str:
 def _test_self(options: argparse.Namespace) -> int:
     from mpsbar.doctor.self_test.checks import check_all
     from mpsbar.doctor.self_test.text import build_self_test, render_self_test
-    from mpsbar.doctor.self_test.worker_trial import find_python as find_torch
+    from mpsbar.doctor.self_test.worker_trial import find_torch_python
 
     named = options.python is not None
-    python = find_python(options.python) if named else find_torch()
+    python = find_python(options.python) if named else find_torch_python()
     with progress_line():
         show_progress(_("checking mpsbar; starting a process with torch takes a few seconds"))
         checks = check_all(python)

@@ -113,7 +113,7 @@ def _free(data: _AdviceInput) -> Iterator[Advice]:
         worker
         for worker in data.workers
         if worker.cached and (not worker.methods or "free" in worker.methods)
-        if worker.kept_free is None  # it is asked already
+        if worker.pending_free is None  # it is asked already
         if worker.pid in blamed or (data.is_short and worker.cached >= WORTH_FREEING)
     ]
     # One that was busy may be busy again: only a request that waits is worth its while.

@@ -5,9 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from mpsbar.agent.secrets import mask
-from mpsbar.core.naming import printable
-from mpsbar.core.numbers import is_number, is_whole
+from mpsbar.core.untrusted import clean_text, is_number, is_whole
 
 _UNITS = {"bytes": 1, "B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30, "KiB": 1 << 10,
           "MiB": 1 << 20, "GiB": 1 << 30}  # fmt: skip
@@ -120,7 +118,7 @@ def parse_operations(value: Any) -> list[FallbackOperation]:
         if isinstance(name, str) and name and is_whole(count, _MAX_NUMBER):
             operations.append(
                 FallbackOperation(
-                    _text(name), count, _text(where),
+                    clean_text(name, _MAX_TEXT), count, clean_text(where, _MAX_TEXT),
                     float(seconds) if is_number(seconds, _MAX_NUMBER) else None,
                     int(copied) if is_number(copied, _MAX_NUMBER) else None,
                 )
@@ -141,11 +139,7 @@ def parse_fallbacks(value: Any) -> Fallbacks | None:
     if not operations:
         return None
     flags = [value.get(name) is True for name in ("is_profiled", "is_complete", "is_counted")]
-    return Fallbacks(operations, _text(value.get("torch"))[:40] or None, *flags)
-
-
-def _text(value: Any) -> str:
-    return mask(printable(value, _MAX_TEXT)) if isinstance(value, str) else ""
+    return Fallbacks(operations, clean_text(value.get("torch"), _MAX_TEXT)[:40] or None, *flags)
 
 
 def base_name(name: str) -> str:

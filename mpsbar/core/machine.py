@@ -37,12 +37,12 @@ class Machine:
 SAME_START = 2.0
 
 
-def is_same_start(one: float | None, other: float | None) -> bool:
+def is_same_start(first: float | None, second: float | None) -> bool:
     """Returns whether two starts known for one pid may be one process's, as the kernel said them.
 
     A start is not known while scans fail, which is no evidence that the pid was used again.
     """
-    return one is None or other is None or one == other
+    return first is None or second is None or first == second
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class IconCheck:
 
 
 # What becomes of alerts. unknown: none was sent yet; shown: macOS takes ours; off: switched off in
-# System Settings; script: sent by way of Script Editor, and whether it may show them nobody says;
+# System Settings; script: sent by way of Script Editor, and whether it may is unknown;
 # failed: that failed too.
 Delivery = Literal["unknown", "shown", "off", "script", "failed"]
 

@@ -75,7 +75,7 @@ class Worker:
     frameworks: dict[str, str] = field(default_factory=dict)
     backends: tuple[Backend, ...] = ()
     last_free: LastFree | None = None  # None: none yet, or an older agent
-    kept_free: WaitingFree | None = None
+    pending_free: WaitingFree | None = None
     progress: RunProgress | None = None  # None: not known
     fallbacks: int | None = None  # operations that ran on the CPU; None: not counted
     writes_exit_record: bool | None = None  # a record when it ends by itself; None: an older agent

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from mpsbar.core.counters import RECORDED
-from mpsbar.core.json_object import parse_object
+from mpsbar.core.untrusted import parse_object
 from mpsbar.core.verdicts import EndVerdict, parse_verdict_json
 from mpsbar.history.database import MACHINE_COLUMNS, read_columns, require_files
 from mpsbar.history.period import Period, RecordedEvent, Run, TimeSeries

@@ -9,7 +9,7 @@ from typing import Any
 
 from mpsbar.core.actions import AutoFreeRule, SetAutoFree
 from mpsbar.core.auto_free import Key
-from mpsbar.core.numbers import is_whole
+from mpsbar.core.untrusted import is_whole
 from mpsbar.system import paths
 from mpsbar.system.files import read_json_to_change, read_own_json, read_stamp, write_own_json
 from mpsbar.system.ownership import is_running

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from mpsbar.core.json_object import parse_object
+from mpsbar.core.untrusted import parse_object
 from mpsbar.system.ownership import NotTrustedError
 from mpsbar.system.paths import is_in_app
 from mpsbar.system.start_python import end_with_children, start_python

@@ -25,7 +25,7 @@ from mpsbar.core.events import EndedProcess
 from mpsbar.core.fallbacks import FallbackOperation, Fallbacks, parse_operations
 from mpsbar.core.machine import SAME_START
 from mpsbar.core.naming import name_process, printable
-from mpsbar.core.numbers import is_number
+from mpsbar.core.untrusted import clean_text, is_number
 from mpsbar.core.verdicts import build_verdict_json, parse_verdict_json
 from mpsbar.system.files import read_bytes, read_json, replace_file
 
@@ -203,13 +203,14 @@ def parse_last_words(record: Any) -> LastWords | None:
     if attached > ended:
         return None
     command = record.get("command")
-    words = tuple(_text(item) for item in command[:20]) if isinstance(command, list) else ()
+    given = command[:20] if isinstance(command, list) else ()
+    words = tuple(clean_text(item, _MAX_TEXT) for item in given)
     notebook, executable = (record.get(name) for name in ("notebook", "executable"))
     name = name_process(
         words,
-        _text(notebook) if isinstance(notebook, str) else None,
+        clean_text(notebook, _MAX_TEXT) if isinstance(notebook, str) else None,
         None,
-        _text(executable) if isinstance(executable, str) else None,
+        clean_text(executable, _MAX_TEXT) if isinstance(executable, str) else None,
     )
     started = _number(record.get("started"), 1e11)
     verdict = parse_verdict_json(record.get("verdict"))
@@ -218,7 +219,7 @@ def parse_last_words(record: Any) -> LastWords | None:
     if is_of_parent and verdict is None:
         return None
     if is_of_parent or not words:
-        name = _text(record.get("name"))
+        name = clean_text(record.get("name"), _MAX_TEXT)
     return LastWords(
         pid, float(attached), float(ended), _parse_error(record.get("error")),
         name, parent if isinstance(parent, int) and parent else None,
@@ -235,8 +236,8 @@ def _parse_error(value: Any) -> RaisedError | None:
     name = value["type"][:100]
     return RaisedError(
         name if _PATTERN.fullmatch(name) else "exception",
-        mask(_text(value.get("text"))).strip(),
-        _text(value.get("where"))[:120],
+        clean_text(value.get("text"), _MAX_TEXT).strip(),
+        clean_text(value.get("where"), _MAX_TEXT)[:120],
         value.get("is_main") is True,
     )
 
@@ -252,7 +253,7 @@ def _parse_counts(value: Any) -> dict[str, int]:
 
 def _parse_frameworks(value: Any) -> dict[str, str]:
     items = list(value.items())[:10] if isinstance(value, dict) else []
-    return {_text(name)[:20]: _text(version)[:40] for name, version in items}
+    return {clean_text(name, 20): clean_text(version, 40) for name, version in items}
 
 
 def _parse_fallbacks(record: dict[str, Any]) -> Fallbacks | None:
@@ -265,10 +266,6 @@ def _parse_fallbacks(record: dict[str, Any]) -> Fallbacks | None:
         first = parse_operations([[seen[0], 1, seen[1]]])
         return Fallbacks(tuple(first), torch, is_counted=False) if first else None
     return None
-
-
-def _text(value: Any) -> str:
-    return printable(value, _MAX_TEXT) if isinstance(value, str) else ""
 
 
 def _number(value: Any, most: float) -> int | float | None:

@@ -81,7 +81,7 @@ def build_free(worker: Worker, is_pending: bool = False) -> tuple[Row, ...]:
 
 def _free_when_possible(worker: Worker, snapshot: Snapshot) -> Iterator[Row]:
     """Offers it where a Free was refused; while one waits, the same row cancels it."""
-    pid, kept = worker.pid, worker.kept_free
+    pid, kept = worker.pid, worker.pending_free
     key = f"when-possible-{pid}"
     if kept is not None:
         text = _("Cancel Free When Possible")

@@ -7,7 +7,7 @@ from typing import Any
 from mpsbar.agent.frameworks import FRAMEWORKS
 from mpsbar.core.errors import UserError, reason_of
 from mpsbar.core.naming import printable
-from mpsbar.core.numbers import is_whole
+from mpsbar.core.untrusted import is_whole
 from mpsbar.language import _
 from mpsbar.system import paths
 from mpsbar.system.child_process import ChildAnswer, classify_start, start_child

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from mpsbar.agent.conventions import EXPLAIN_VARIABLE, PROFILE_VARIABLE
-from mpsbar.agent.secrets import mask
 from mpsbar.core.fallbacks import (
     FallbackOperation,
     Fallbacks,
@@ -21,7 +20,7 @@ from mpsbar.core.fallbacks import (
     parse_operations,
     parse_profile,
 )
-from mpsbar.core.naming import printable
+from mpsbar.core.untrusted import clean_text
 from mpsbar.system.files import read_bytes, read_json
 
 _PROFILE = "PYTORCH_MPS_LOG_PROFILE_INFO"
@@ -59,7 +58,7 @@ def read_explanation(folder: Path) -> Explanation:
         profiled, others, has_log = _read_log(folder / f"{match[1]}.log")
         counted = complete_by_profile(parse_operations(record.get("operations")), profiled)
         by_process[int(match[1])] = Fallbacks(
-            merge_operations(counted), _text(record.get("torch")) or None, has_log,
+            merge_operations(counted), clean_text(record.get("torch")) or None, has_log,
             record.get("is_final") is True,
         )  # fmt: skip
         stderr += others
@@ -96,7 +95,3 @@ def _read_log(path: Path) -> tuple[list[FallbackOperation], list[str], bool]:
     except OSError:
         return [], [], False
     return parse_profile(text)
-
-
-def _text(value: Any) -> str:
-    return mask(printable(value, 300)) if isinstance(value, str) else ""

@@ -9,9 +9,9 @@ from mpsbar.agent.secrets import cut_options, mask, shorten_command
 from mpsbar.core.actions import Freed, FreeState, Limited, LimitState, TensorGroup, Tensors
 from mpsbar.core.counters import SENT, Backend, sum_known
 from mpsbar.core.naming import name_process, printable
-from mpsbar.core.numbers import is_number, is_whole
 from mpsbar.core.progress import RunBar, RunProgress
 from mpsbar.core.snapshot import LastFree, WaitingFree, Worker, WorkerState
+from mpsbar.core.untrusted import is_number, is_whole
 from mpsbar.language import _
 
 _FREE_STATES = ("done", "busy", "failed")
@@ -68,7 +68,7 @@ def parse_stats(worker: Worker, stats: Any, state: WorkerState, age: float | Non
         ),
         last_free=_parse_last_free(stats.get("last_free")),
         progress=_parse_progress(stats.get("progress")),
-        kept_free=_parse_kept_free(stats.get("kept_free")),
+        pending_free=_parse_pending_free(stats.get("pending_free")),
         fallbacks=parse_count(stats.get("fallbacks")),
     )
 
@@ -86,7 +86,7 @@ def _parse_last_free(value: Any) -> LastFree | None:
     )
 
 
-def _parse_kept_free(value: Any) -> WaitingFree | None:
+def _parse_pending_free(value: Any) -> WaitingFree | None:
     fields = parse_object(value)
     left = parse_seconds(fields.get("left"))
     return None if left is None else WaitingFree(left, *_parse_reason(fields))
@@ -134,7 +134,7 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
     errors = [r["error"] for r in reports if isinstance(r, dict) and r.get("error")]
     names = answer.get("not_known")
     busy = answer.get("state") == "busy"
-    waits = parse_seconds(parse_object(answer.get("kept")).get("left")) if busy else None
+    waits = parse_seconds(parse_object(answer.get("pending")).get("left")) if busy else None
     return Freed(
         pid=worker.pid,
         name=worker.name,

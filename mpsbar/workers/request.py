@@ -72,7 +72,7 @@ def cancel_free(pid: int, is_same: Callable[[], bool] = _anybody) -> Freed:
     if not isinstance(answers, NoAnswer):
         hello, stats = answers
         worker = parse_worker(pid, hello, stats, "live", 0.0)
-        if worker.kept_free is None:
+        if worker.pending_free is None:
             return Freed(
                 pid,
                 worker.name,

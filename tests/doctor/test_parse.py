@@ -5,9 +5,9 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpsbar.core.json_object import parse_object
 from mpsbar.core.machine import Machine
 from mpsbar.core.snapshot import Snapshot
+from mpsbar.core.untrusted import parse_object
 from mpsbar.doctor.parse import parse_device
 from mpsbar.doctor.render import build_doctor_json, render_doctor
 from mpsbar.doctor.rules import STAGES, Device, build_doctor_report

@@ -18,13 +18,13 @@ from mpsbar.core.fallbacks import Fallbacks, complete_by_profile, merge_operatio
 from mpsbar.core.findings import Health
 from mpsbar.core.health import judge
 from mpsbar.core.host_readings import HostReading
-from mpsbar.core.json_object import parse_object
 from mpsbar.core.naming import name_process
 from mpsbar.core.process_tracker import ProcessTracker
 from mpsbar.core.settings import KEYS, parse_text, parse_values
 from mpsbar.core.snapshot import Snapshot
 from mpsbar.core.torch_facts import NativeOperations, judge_settings, mask_settings
 from mpsbar.core.trends import Trends
+from mpsbar.core.untrusted import parse_object
 from mpsbar.core.verdicts import parse_verdict_json
 from mpsbar.doctor.parse import parse_device
 from mpsbar.dtypes.deep_results import parse_deep_record

@@ -368,7 +368,7 @@ def read_stats(pid):
         time.sleep(0.005)
     raise SystemExit(f"no answer of {pid}: {poll.poll()}")
 def is_untouched(worker):
-    return (worker.last_free, worker.kept_free, worker.limit) == (None, None, None)
+    return (worker.last_free, worker.pending_free, worker.limit) == (None, None, None)
 monitor.perform(Free(1)).result()  # starts its thread, which has a number too
 tried = held = 0
 states = {}

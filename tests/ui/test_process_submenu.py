@@ -109,6 +109,6 @@ def test_free_when_possible_is_offered_where_a_safe_moment_may_come(reason, is_o
     ],
 )
 def test_a_free_that_waits_says_why(waiting, tip):
-    seen = make_snapshot(replace(worker(), kept_free=waiting))
+    seen = make_snapshot(replace(worker(), pending_free=waiting))
     row = rows(build_menu(seen, APP))["when-possible-4711"]
     assert (row.text, row.tooltip) == ("Cancel Free When Possible", tip)

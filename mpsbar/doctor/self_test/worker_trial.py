@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from mpsbar.core.snapshot import Worker
 from mpsbar.language import _
 from mpsbar.system import this_computer
-from mpsbar.system.installed_pythons import find_installed
+from mpsbar.system.installed_pythons import find_installed, list_active
 from mpsbar.system.scan import find_gpu_users
 from mpsbar.system.start_python import end_with_children, start_python
 from mpsbar.ui.text.wording import duration, size
@@ -60,11 +61,10 @@ class WorkerTrial:
     free_seconds: float
 
 
-def find_python() -> str | None:
-    """Finds the active environment's Python, else on a Mac the first whose files include torch."""
-    if prefix := os.environ.get("VIRTUAL_ENV"):
-        return str(Path(prefix, "bin/python"))
-    return next(iter(find_installed(Path.home())), None) if sys.platform == "darwin" else None
+def find_torch_python() -> str | None:
+    """Returns the active environment's Python, else on a Mac the first that has torch."""
+    installed = find_installed(Path.home()) if sys.platform == "darwin" else []
+    return next(chain(list_active(), installed), None)
 
 
 def describe(trial: WorkerTrial) -> str:

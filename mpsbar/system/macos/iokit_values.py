@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from mpsbar.core.gpu import Gpu
-from mpsbar.core.numbers import is_whole
+from mpsbar.core.untrusted import is_whole
 from mpsbar.system.platform import GpuClient
 
 Properties = Mapping[str, Any]

@@ -8,14 +8,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from signal import Signals
 from typing import Any
 
 from mpsbar.agent.secrets import mask
 from mpsbar.core.endings import CrashReport, GpuEvent, Panic
-from mpsbar.core.json_object import parse_object
 from mpsbar.core.naming import printable
-from mpsbar.core.numbers import is_whole
+from mpsbar.core.untrusted import clean_text, is_whole, parse_object
 
 CRASH, JETSAM, GPU_EVENT = "309", "298", "284"
 # name-2026-09-23-000228.ips, with or without .000; local time
@@ -273,5 +273,4 @@ def _count(value: Any) -> int | None:
     return value if is_whole(value, 1 << 31) else None
 
 
-def _text(value: Any) -> str:
-    return printable(value, 300) if isinstance(value, str) else ""
+_text = partial(clean_text, masked=False)

@@ -5,6 +5,7 @@ Only after an end. The system's folder is for admins: what may not be read is sa
 
 import os
 import pwd
+from itertools import islice
 from pathlib import Path
 
 from mpsbar.core.endings import GpuEvent, Panic, SystemReports, Unreadable
@@ -91,13 +92,7 @@ class MacReports:
         for which, folder in self._folders:
             for place in (folder, folder / "Retired"):
                 try:
-                    with os.scandir(place) as entries:
-                        for number, entry in enumerate(entries):
-                            if number >= _MAX_NAMES:
-                                break
-                            name = report_files.parse_name(entry.name)
-                            if name is not None:
-                                reports.append((name, Path(entry.path)))
+                    reports += _list_folder(place)
                 except (FileNotFoundError, NotADirectoryError):
                     continue
                 except OSError:
@@ -105,8 +100,17 @@ class MacReports:
         return reports, tuple(dict.fromkeys(unreadable))
 
 
+def _list_folder(folder: Path) -> list[tuple[ReportName, Path]]:
+    with os.scandir(folder) as entries:
+        names = [(report_files.parse_name(e.name), e.path) for e in islice(entries, _MAX_NAMES)]
+    return [(name, Path(path)) for name, path in names if name is not None]
+
+
 def _is_same(end: EndedPid, launched: float | None) -> bool:
-    """A pid is used again: its start decides. A cut report may lack it; then the pid has to do."""
+    """Returns whether a report is about this process: pids are used again, so its start decides.
+
+    A cut report may lack it; then the pid has to do.
+    """
     if end.started is None or launched is None:
         return end.is_exact
     return abs(launched - end.started) <= SAME_START

@@ -239,7 +239,7 @@ def list_action_notes(process: Worker | Process, snapshot: Snapshot) -> Iterator
     pid = process.pid
     if Free(pid) in snapshot.pending:
         yield _("freeing…")
-    elif isinstance(process, Worker) and process.kept_free:
+    elif isinstance(process, Worker) and process.pending_free:
         yield _("will be freed when possible")
     elif pid in snapshot.freed:
         yield say_freed_briefly(snapshot.freed[pid])
@@ -248,7 +248,7 @@ def list_action_notes(process: Worker | Process, snapshot: Snapshot) -> Iterator
     elif pid in snapshot.limited:
         yield say_limited_briefly(snapshot.limited[pid])
     if snapshot.auto_free.get(pid, AutoFreeStatus()).is_left_alone and pid not in snapshot.freed:
-        yield _("cache refilled 3 times: automatic freeing paused")
+        yield _("automatic freeing paused")
     if pid in snapshot.stopped:
         yield say_stopped(snapshot.stopped[pid])
 

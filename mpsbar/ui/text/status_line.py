@@ -33,7 +33,7 @@ FIELDS = {
     "workers": _("number of connected processes"),
     "processes": _("number of processes with {frameworks}").format(frameworks=join_labels(_("or"))),
     "progress": _("progress of the longest-running job"),
-    "left": _("its time remaining"),
+    "left": _("time remaining of that job"),
     "top": _("name of the connected process that holds the most"),
     "top_held": _("memory held by that process"),
 }

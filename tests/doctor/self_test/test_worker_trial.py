@@ -77,11 +77,14 @@ def test_who_is_a_client_of_the_gpu(monkeypatch, worked, is_client):
 
 def test_the_active_environment_is_tried_else_what_a_mac_has(monkeypatch, tmp_path):
     monkeypatch.setattr(worker_trial, "find_installed", lambda home: ["/opt/a/bin/python", "/b"])
-    monkeypatch.setenv("VIRTUAL_ENV", "/venv")
-    assert worker_trial.find_python() == "/venv/bin/python"
-    monkeypatch.delenv("VIRTUAL_ENV")
-    assert worker_trial.find_python() is None
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        monkeypatch.setenv(variable, "/env")
+        assert worker_trial.find_torch_python() == "/env/bin/python"
+        monkeypatch.delenv(variable)
+    assert worker_trial.find_torch_python() is None
     monkeypatch.setattr(worker_trial, "sys", SimpleNamespace(platform="darwin"))
-    assert worker_trial.find_python() == "/opt/a/bin/python"
+    assert worker_trial.find_torch_python() == "/opt/a/bin/python"
     monkeypatch.setattr(worker_trial, "find_installed", lambda home: [])
-    assert worker_trial.find_python() is None
+    assert worker_trial.find_torch_python() is None
