@@ -56,7 +56,9 @@ class MainState:
 
 
 class MainThreadJob:
-    """`prepare` may let other threads run (gc does); `work` runs after the proof and may not.
+    """A job for the main thread, or beside it while it waits.
+
+    `prepare` may let other threads run (gc does); `work` runs after the proof and may not.
 
     Without `work` there is only something to prepare, on main; where main just waits, nothing is.
     With `alone` the job runs only while every other thread is idle. Without it, it may run beside

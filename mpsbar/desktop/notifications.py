@@ -84,7 +84,8 @@ class Osascript:
         self.delivery: Delivery = "unknown"
 
     def _note(self, problem: str | None) -> None:
-        """osascript succeeds even where Script Editor may not notify, and then shows nothing."""
+        """Notes how it went: osascript succeeds even where Script Editor may not notify, and shows
+        nothing then."""
         self.delivery = "script" if problem is None else "failed"
 
     def notify(self, title: str, text: str, key: str) -> None:  # noqa: ARG002

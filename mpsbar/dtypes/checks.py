@@ -221,7 +221,8 @@ def _steps_like_the_cpu(torch: Any, device: str, step: Callable[[Any, Any], None
 
 
 def _copy(tensor: Any, device: str) -> Any:
-    """A copy on the device, on the CPU too: changes in place must not change the right answer."""
+    """Returns a copy on the device, also on the CPU: what changes in place must not change the
+    expected result."""
     return tensor.clone().to(device)
 
 

@@ -131,7 +131,7 @@ class LinuxComputer:
         )
 
     def read_footprint(self, pid: int, with_peak: bool = True) -> Footprint:
-        """statm takes the kernel a quarter of the time of status, and has no peak."""
+        """Reads the resident memory, from statm if no peak is wanted: a quarter of the work."""
         if not with_peak:
             size, resident = self._read_statm(pid).split(b" ", 2)[:2]
             if size == b"0":
@@ -205,7 +205,7 @@ class LinuxComputer:
             os.close(file)
 
     def _read(self, pid: int, name: str, most: int) -> bytes:
-        """Unbuffered: /proc gives a page at a time whatever is asked for."""
+        """Reads a file of a process, unbuffered: /proc gives a page at a time anyway."""
         file = os.open(f"{self._proc}/{pid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         try:
             parts = [os.read(file, _CHUNK)]

@@ -118,7 +118,7 @@ class PidfdWatch:
         return parse_wait_status(code)
 
     def _read_zombie(self, watched: _WatchedExit) -> ExitStatus | None:
-        """A parent that does not reap leaves a zombie, whose status the kernel shows its user."""
+        """Returns the exit status of a zombie, which a parent leaves that does not reap."""
         try:
             number = os.open(f"/proc/{watched.pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:

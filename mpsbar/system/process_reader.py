@@ -162,7 +162,8 @@ def _is_venv_of(path: str, executable: str | None) -> bool:
 
 
 def _environment(python: str) -> str | None:
-    """…/Versions/3.11/Resources/Python.app/Contents/MacOS/Python belongs to …/Versions/3.11."""
+    """Returns the folder of an environment: two above its Python, but for a framework build:
+    …/Versions/3.11/Resources/Python.app/Contents/MacOS/Python belongs to …/Versions/3.11."""
     path = python.partition("/Resources/Python.app/")[0]
     return path if path != python else str(Path(python).parent.parent)
 

@@ -104,7 +104,7 @@ def _write_pid(descriptor: int) -> None:
 
 
 def _close_in_child() -> None:
-    """A forked child shares the lock and would keep it after our end."""
+    """Closes the locks in a forked child, which would keep them after our end."""
     for lock in list(_locks):
         lock.close()
 

@@ -1,4 +1,7 @@
-"""A clock for time spans that count while the computer sleeps, and that nobody can set."""
+"""A clock for time spans that count while the computer sleeps, and that nobody can set.
+
+The history and the reader of kernel messages need the same one.
+"""
 
 import time
 

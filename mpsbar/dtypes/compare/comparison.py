@@ -314,7 +314,7 @@ def _rank(difference: Difference) -> tuple[bool, float]:
 
 
 def _stop_dropout_of_recurrent(state: ModelState) -> None:
-    """nn.LSTM and its like draw random numbers in their kernels, different ones on each device."""
+    """Turns off the dropout of nn.LSTM and its like: each device draws other numbers for it."""
     for module in state.modules:
         if isinstance(module, torch.nn.RNNBase):
             state.set_until_restored(module, "dropout", 0.0)

@@ -77,7 +77,7 @@ def _rebuild(value: Any, parts: list[Any]) -> Any:
 
 
 def _map_mapping(value: Any, convert: Callable[[Any], Any]) -> Any:
-    """transformers' ModelOutput keeps its items as attributes too: setting an item sets both."""
+    """Converts the items of a mapping; ModelOutput of transformers has them as attributes too."""
     made = copy.copy(value)
     for key in list(value):
         made[key] = convert(value[key])

@@ -102,7 +102,7 @@ def _rank(properties: Properties) -> tuple[bool, bool, bool]:
 
 
 def _utilization(statistics: Properties) -> float | None:
-    """Apple's and most others' key first, then AMD's, then Intel's in ten-millionths."""
+    """Returns percent, by Apple's and most others' key, by AMD's, or Intel's in ten-millionths."""
     keys = (("Device Utilization %", 1), ("GPU Activity(%)", 1), ("GPU Core Utilization", 10**7))
     for key, unit in keys:
         value = statistics.get(key)

@@ -109,7 +109,10 @@ def read_memory_available(system: ctypes.CDLL) -> int | None:
 
 
 def read_swap_used(system: ctypes.CDLL) -> int | None:
-    """psutil 7.2 fails on macOS 27: it reads the pages swapped in and out too (psutil #2853)."""
+    """Returns the bytes of swap in use, None if unknown.
+
+    psutil 7.2 fails on macOS 27: it reads the pages swapped in and out too (psutil #2853).
+    """
     try:
         return parse_swap_used(read_value(system, *NAMES["swap_used"]))
     except OSError:
@@ -122,7 +125,10 @@ def read_pressure(system: ctypes.CDLL) -> Pressure | None:
 
 
 def read_on_battery() -> bool:
-    """A UPS counts as a battery. Raises RuntimeError where the sources of power cannot be read."""
+    """Returns whether the Mac runs on its battery, or on a UPS.
+
+    Raises RuntimeError where the sources of power cannot be read.
+    """
     battery = psutil.sensors_battery()
     return battery is not None and not battery.power_plugged  # None: a Mac without a battery
 
