@@ -6,11 +6,6 @@ pytestmark = [pytest.mark.xdist_group("torch"), pytest.mark.starts_processes]
 
 
 @pytest.fixture
-def torch():
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture
 def draw(torch):
     """What a function returns in a dtype, under SameRandom and with one seed."""
     from mpsbar.dtypes.compare.same_random import SameRandom

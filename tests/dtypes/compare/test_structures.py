@@ -27,11 +27,6 @@ class Cache:
 
 
 @pytest.fixture
-def torch():
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture
 def structures(torch):
     from mpsbar.dtypes.compare import structures
 

@@ -8,12 +8,6 @@ pytestmark = [pytest.mark.xdist_group("torch"), pytest.mark.starts_processes]
 
 
 @pytest.fixture
-def torch():
-    """Imported into the test process."""
-    return pytest.importorskip("torch")
-
-
-@pytest.fixture
 def tolerance(torch):
     from mpsbar.dtypes.compare import tolerance
 
