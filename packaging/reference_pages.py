@@ -56,7 +56,7 @@ METHODS: dict[str, tuple[str, dict[str, str], dict[str, str]]] = {
                 "same of the `inner` one; of its optimizer `steps`, `steps_per_second`: each null "
                 "where it is unknown, and all where nothing tells"
             ),
-            "pending_free": "a Free that waits for a safe moment: `asked`, `left`, `tries`, `reason`",
+            "kept_free": "a Free that waits for a safe moment: `asked`, `left`, `tries`, `reason`",
             "fallbacks": "operations that ran on the CPU, where they are counted, or null",
         },
     ),

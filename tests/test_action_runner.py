@@ -163,7 +163,7 @@ def test_a_click_means_the_process_that_was_seen(workers):
         ):  # fmt: skip
             assert monitor.perform(action).result(TIMEOUT).state == "gone", action
         stats = worker.ask("stats")
-        assert (stats["last_free"], stats["pending_free"]) == (None, None)
+        assert (stats["last_free"], stats["kept_free"]) == (None, None)
         assert monitor.perform(Free(worker.pid, None, started)).result(TIMEOUT).state == "done"
     finally:
         monitor.close()
@@ -188,9 +188,9 @@ def test_a_free_that_waits_is_ended_only_in_the_process_that_was_seen(workers):
     try:
         assert perform(FreeWhenPossible(worker.pid, started)) == "waiting"
         assert perform(CancelFree(worker.pid, started - 100)) == "gone"
-        assert worker.ask("stats")["pending_free"] is not None
+        assert worker.ask("stats")["kept_free"] is not None
         assert perform(CancelFree(worker.pid, started)) == "cancelled"
-        assert worker.ask("stats")["pending_free"] is None
+        assert worker.ask("stats")["kept_free"] is None
     finally:
         monitor.close()
 

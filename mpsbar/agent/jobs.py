@@ -109,7 +109,7 @@ def _during_rest(answer: Message) -> Message:
     if pending is None or answer["state"] != "busy":
         pending_free.drop_pending()
         return answer
-    return {**answer, "pending": pending.describe()}
+    return {**answer, "kept": pending.describe()}
 
 
 def _note_pending_free(answer: Message) -> Message:
@@ -128,4 +128,4 @@ def _note_pending_free(answer: Message) -> Message:
         pending_free.drop_pending()
         waited = time.time() - pending.asked
         return {**answer, "number": methods.remember_expired(waited)}
-    return {**answer, "pending": pending.describe()}
+    return {**answer, "kept": pending.describe()}

@@ -113,7 +113,7 @@ def stats(params: Message) -> Message:
         "backends": backends,
         "last_free": read_last_free(),
         "progress": _progress.read(),
-        "pending_free": describe_pending(),
+        "kept_free": describe_pending(),
         "fallbacks": _count_fallbacks(),
     }
 

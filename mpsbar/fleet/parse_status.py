@@ -229,7 +229,8 @@ def _parse_end(fields: dict[str, Any]) -> EndInWords:
         ended=parse_time(fields.get("ended")),
         ran=parse_seconds(fields.get("ran")),
         peak=parse_count(fields.get("peak")),
-        certainty=_text(fields.get("certainty")),
+        # An older mpsbar there says sureness.
+        certainty=_text(fields.get("certainty", fields.get("sureness"))),
         evidence=_texts(fields.get("evidence")),
         next_steps=_texts(fields.get("next_steps")),
         fallbacks=parse_fallbacks(parse_object(fields.get("verdict")).get("fallbacks")),

@@ -68,7 +68,7 @@ def parse_stats(worker: Worker, stats: Any, state: WorkerState, age: float | Non
         ),
         last_free=_parse_last_free(stats.get("last_free")),
         progress=_parse_progress(stats.get("progress")),
-        pending_free=_parse_pending_free(stats.get("pending_free")),
+        pending_free=_parse_pending_free(stats.get("kept_free")),
         fallbacks=parse_count(stats.get("fallbacks")),
     )
 
@@ -134,7 +134,7 @@ def parse_freed(worker: Worker, answer: Any) -> Freed:
     errors = [r["error"] for r in reports if isinstance(r, dict) and r.get("error")]
     names = answer.get("not_known")
     busy = answer.get("state") == "busy"
-    waits = parse_seconds(parse_object(answer.get("pending")).get("left")) if busy else None
+    waits = parse_seconds(parse_object(answer.get("kept")).get("left")) if busy else None
     return Freed(
         pid=worker.pid,
         name=worker.name,

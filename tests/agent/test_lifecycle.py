@@ -30,7 +30,7 @@ def test_it_lives_and_dies_quietly_in_every_python(workers, version):
         "frameworks": {},
         "backends": {},
         "last_free": None,
-        "pending_free": None,
+        "kept_free": None,
         "progress": None,
         "fallbacks": None,
     }

@@ -52,9 +52,9 @@ def test_a_free_that_may_wait_is_told_during_a_rest_that_it_waits():
         queue._pace.note(last, 60.0, time.monotonic(), ("free", None))
         answer = queue.ask(("free", None), asked, "somebody")
         assert answer["state"] == state
-        assert ("pending" in answer, pending_free.find_pending() is not None) == (waits, waits)
+        assert ("kept" in answer, pending_free.find_pending() is not None) == (waits, waits)
     assert queue.is_empty()
-    assert "pending" not in queue.ask(("free", None), {}, "somebody else")
+    assert "kept" not in queue.ask(("free", None), {}, "somebody else")
 
 
 IDENTITIES = [("free", None), ("tensors", None), ("limit", None), ("limit", 1 << 40)]

@@ -50,11 +50,11 @@ def test_it_waits_while_a_thread_computes_and_is_done_at_the_first_safe_moment(h
     with host.connect() as client:
         answer = client.ask("free", when_possible=True, seconds=600)
         assert (answer["state"], answer["number"]) == ("busy", None)
-        assert 0 < answer["pending"]["left"] <= 600
+        assert 0 < answer["kept"]["left"] <= 600
         assert client.ask("stats")["last_free"] is None
 
         def kept():
-            return client.ask("stats")["pending_free"]
+            return client.ask("stats")["kept_free"]
 
         wait_for(lambda: kept()["tries"] > 2, "more attempts")
         # On busy cores an attempt may end for want of a core.
@@ -62,7 +62,7 @@ def test_it_waits_while_a_thread_computes_and_is_done_at_the_first_safe_moment(h
         host.process.send_signal(signal.SIGUSR1)
         last = wait_for(lambda: client.ask("stats")["last_free"], "its outcome")
         assert (last["number"], last["state"], last["when_possible"]) == (1, "done", True)
-        assert client.ask("stats")["pending_free"] is None
+        assert client.ask("stats")["kept_free"] is None
     assert host.end() == ""
 
 
@@ -95,8 +95,8 @@ def test_where_it_can_be_done_at_once_it_is(workers):
     with worker.connect() as client:
         answer = client.ask("free", when_possible=True)
         assert answer["state"] == "done"
-        assert "pending" not in answer
-        assert client.ask("stats")["pending_free"] is None
+        assert "kept" not in answer
+        assert client.ask("stats")["kept_free"] is None
 
 
 def test_it_is_cancelled(host):
@@ -104,7 +104,7 @@ def test_it_is_cancelled(host):
         assert client.ask("free", cancel=True) == {"state": "nothing"}
         client.ask("free", when_possible=True)
         assert client.ask("free", cancel=True) == {"state": "cancelled"}
-        assert client.ask("stats")["pending_free"] is None
+        assert client.ask("stats")["kept_free"] is None
         host.process.send_signal(signal.SIGUSR1)
         answer = client.ask("free")  # the first that is told: the cancelled one did nothing
         assert (answer["state"], answer["number"]) == ("done", 1)
@@ -115,10 +115,10 @@ def test_one_for_a_process_and_a_usual_free_fulfils_it(host):
         client.ask("free", when_possible=True)
         answer = other.ask("free", when_possible=True)
         assert answer["state"] == "busy"
-        assert client.ask("stats")["pending_free"]["tries"] >= 2
+        assert client.ask("stats")["kept_free"]["tries"] >= 2
         host.process.send_signal(signal.SIGUSR1)
         assert other.ask("free")["state"] == "done"
-        assert client.ask("stats")["pending_free"] is None
+        assert client.ask("stats")["kept_free"] is None
 
 
 def test_its_time_ends_and_that_is_told(host):
@@ -126,7 +126,7 @@ def test_its_time_ends_and_that_is_told(host):
         client.ask("free", when_possible=True, seconds=0.5)
         last = wait_for(lambda: client.ask("stats")["last_free"], "its outcome")
         assert (last["state"], last["freed"], last["when_possible"]) == ("busy", 0, True)
-        assert client.ask("stats")["pending_free"] is None
+        assert client.ask("stats")["kept_free"] is None
 
 
 def test_nothing_waits_in_a_process_that_can_never_be_freed(workers):
@@ -138,8 +138,8 @@ def test_nothing_waits_in_a_process_that_can_never_be_freed(workers):
     with worker.connect() as client:
         answer = client.ask("free", when_possible=True, seconds=600)
         assert (answer["state"], answer["reason"]["code"]) == ("busy", "free_threaded")
-        assert "pending" not in answer
+        assert "kept" not in answer
         stats = client.ask("stats")
-    assert stats["pending_free"] is None
+    assert stats["kept_free"] is None
     assert stats["last_free"]["reason"] == "free_threaded"
     assert (stats["last_free"]["state"], stats["last_free"]["when_possible"]) == ("busy", True)

@@ -38,7 +38,7 @@ def test_without_a_framework_there_is_nothing_to_tell_or_free(worker):
         "frameworks": {},
         "backends": {},
         "last_free": None,
-        "pending_free": None,
+        "kept_free": None,
         "progress": None,
         "fallbacks": None,
     }

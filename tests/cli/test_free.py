@@ -91,10 +91,10 @@ def test_a_busy_worker_is_exit_code_1_with_the_reason(mpsbar, workers):
     )
     done = mpsbar("free", "--when-possible", pid)
     assert (done.returncode, "it will be freed when possible, within " in done.stdout) == (0, True)
-    assert worker.ask("stats")["pending_free"] is not None
+    assert worker.ask("stats")["kept_free"] is not None
     done = mpsbar("free", "--cancel", pid)
     assert (done.returncode, "Free When Possible was canceled" in done.stdout) == (0, True)
-    assert worker.ask("stats")["pending_free"] is None
+    assert worker.ask("stats")["kept_free"] is None
     done = mpsbar("free", "--cancel", pid)
     assert (done.returncode, "nothing is waiting to be freed in this process" in done.stdout) == (
         1,
@@ -114,7 +114,7 @@ def test_a_worker_that_can_never_be_freed_is_not_told_to_wait(mpsbar, workers):
         assert done.returncode == 1
         assert "busy: it runs without the GIL" in done.stdout
         assert "when" not in done.stdout
-    assert worker.ask("stats")["pending_free"] is None
+    assert worker.ask("stats")["kept_free"] is None
 
 
 def test_a_frozen_worker_does_not_hold_the_others_up(mpsbar, workers):

@@ -11,7 +11,13 @@ from samples import MB, make_snapshot, make_training
 from mpsbar.core.gpu import Gpu
 from mpsbar.core.host_readings import HostReading
 from mpsbar.core.machine import Machine, Process
-from mpsbar.fleet.parse_status import UnusableAnswerError, parse_freed, parse_machine, parse_status
+from mpsbar.fleet.parse_status import (
+    UnusableAnswerError,
+    parse_ends,
+    parse_freed,
+    parse_machine,
+    parse_status,
+)
 from mpsbar.ui.hosts_status import render_hosts
 from mpsbar.ui.text.status_json import build_machine, build_status
 
@@ -167,3 +173,9 @@ def test_what_was_freed():
     assert failed.state == "failed"
     with pytest.raises(UnusableAnswerError):
         parse_freed(b'{"schema": 1, "freed": 3}')
+
+
+def test_the_certainty_of_an_end_that_an_older_mpsbar_tells():
+    ends = [{"pid": 7, "certainty": "known"}, {"pid": 8, "sureness": "likely"}, {"pid": 9}]
+    found = parse_ends(json.dumps(ends).encode())
+    assert [end.certainty for end in found] == ["known", "likely", None]
